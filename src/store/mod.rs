@@ -286,15 +286,10 @@ pub trait Store: Lifecycle {
     /// error counts. O(items) each, in steps of some hundred items.
     ///
     /// Returns [`StoreError::SourceBehind`] if the board has not reached the position after which the portion begins.
-    async fn pass(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
-        let refusal = || StoreError::Unsupported { detail: "this store takes no positions of a source yet".to_owned() };
-        portions.iter().map(|_| Err(refusal())).collect()
-    }
+    async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>>;
 
     /// Returns what the board has reached of a source, or `None` if it has not joined it.
-    async fn reached(&self, _board: &Arc<Board>, _source: SourceNumber) -> Result<Option<Reached>> {
-        Ok(None)
-    }
+    async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>>;
 
     /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among
     /// equal scores.

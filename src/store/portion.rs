@@ -23,6 +23,8 @@ pub struct Portion {
     after: Position,
     through: Position,
     positions: Vec<Position>,
+    /// For each item, the position up to which the log is counted if everything before the item is.
+    before: Vec<Position>,
     batch: Batch,
 }
 
@@ -38,8 +40,17 @@ impl Portion {
         let is_within = positions.first().is_none_or(|first| after < *first)
             && positions.last().is_none_or(|last| *last <= through)
             && positions.is_sorted_by(|one, next| one < next);
+        let before = std::iter::once(after).chain(positions.iter().copied()).take(positions.len()).collect();
         let batch = Batch { increments, return_scores: false };
-        (is_within && after <= through).then_some(Self { source, joins: false, after, through, positions, batch })
+        (is_within && after <= through).then_some(Self {
+            source,
+            joins: false,
+            after,
+            through,
+            positions,
+            before,
+            batch,
+        })
     }
 
     /// Returns the same portion for a board that begins with it, if the board has reached nothing of the source yet.
@@ -61,6 +72,29 @@ impl Portion {
     /// Returns the items, in their order.
     pub fn batch(&self) -> &Batch {
         &self.batch
+    }
+
+    /// Divides the portion by the partition of each item. Returns a portion for each partition, with the indexes of its
+    /// items.
+    pub(super) fn divided(
+        self,
+        partitions: usize,
+        partition_of: impl Fn(&Increment) -> usize,
+    ) -> Vec<(Vec<usize>, Portion)> {
+        let Portion { source, joins, after, through, positions, before, batch } = self;
+        let none = || {
+            let (positions, before) = (Vec::new(), Vec::new());
+            Portion { source, joins, after, through, positions, before, batch: Batch::default() }
+        };
+        let mut divided: Vec<_> = (0..partitions).map(|_| (Vec::new(), none())).collect();
+        for (index, increment) in batch.increments.into_iter().enumerate() {
+            let (indexes, own) = &mut divided[partition_of(&increment)];
+            indexes.push(index);
+            own.positions.push(positions[index]);
+            own.before.push(before[index]);
+            own.batch.increments.push(increment);
+        }
+        divided
     }
 
     /// Returns the same portion with other items at the same positions.
@@ -135,6 +169,7 @@ pub(super) struct Walk<'p> {
     /// The indexes of the items, lane by lane.
     order: Vec<usize>,
     lanes: [LaneWalk; LANES],
+    /// What the board is expected to have reached, if it has joined.
     reached: Reached,
     has_joined: bool,
     fates: Vec<Fate>,
@@ -154,10 +189,9 @@ struct LaneWalk {
 }
 
 impl<'p> Walk<'p> {
-    /// Begins with what the board has reached. `None` stands for a board that has not joined the source.
-    ///
-    /// Returns [`StoreError::SourceBehind`] if there is a hole between that and the portion.
-    pub(super) fn new(portion: &'p Portion, reached: Option<Reached>) -> Result<Self> {
+    /// Begins with the expectation that the board has reached the position after which the portion begins, or that it
+    /// joins.
+    pub(super) fn new(portion: &'p Portion) -> Self {
         let lane_of_item: Vec<_> = portion.batch.increments.iter().map(|item| lane_of(&item.subject)).collect();
         let mut order: Vec<_> = (0..lane_of_item.len()).collect();
         // A stable sort: a lane has its items in their order.
@@ -170,19 +204,19 @@ impl<'p> Walk<'p> {
             LaneWalk { next: places.start, end: places.end, places, to: portion.through }
         });
         let fates = vec![Fate::Waits(None); order.len()];
-        let from = Reached::evenly(portion.after);
-        let mut walk = Self { portion, order, lanes, reached: from, has_joined: false, fates };
-        walk.meet(reached)?;
-        Ok(walk)
+        let reached = Reached::evenly(portion.after);
+        Self { portion, order, lanes, reached, has_joined: !portion.joins, fates }
     }
 
-    /// Goes on from what the board has reached, which is not what was expected.
+    /// Goes on from what the board has reached, which is not what was expected. `None` stands for a board that has not
+    /// joined the source.
+    ///
+    /// Returns [`StoreError::SourceBehind`] if there is a hole between that and the portion.
     pub(super) fn meet(&mut self, reached: Option<Reached>) -> Result<()> {
         let reached = match reached {
             Some(reached) => reached,
-            // What was counted is gone, with the note that it was.
-            None if self.has_joined || !self.portion.joins => return Err(StoreError::SourceBehind { at: None }),
-            None => return Ok(()),
+            // A board that joins was expected not to have joined. So this one had, and what it has counted is gone.
+            None => return Err(StoreError::SourceBehind { at: None }),
         };
         if reached.least() < self.portion.after {
             return Err(StoreError::SourceBehind { at: Some(reached.least()) });
@@ -236,7 +270,7 @@ impl<'p> Walk<'p> {
             } else if items.is_empty() {
                 let (some, rest) = left.split_at(most.clamp(1, left.len()));
                 items.extend(some);
-                raised.push((number, rest.first().map_or(lane.to, |next| self.before(*next))));
+                raised.push((number, rest.first().map_or(lane.to, |next| self.portion.before[*next])));
             }
         }
         if raised.is_empty() {
@@ -252,11 +286,6 @@ impl<'p> Walk<'p> {
         })
     }
 
-    /// Returns the position of the item before this one: everything up to it may be counted without it.
-    fn before(&self, item: usize) -> Position {
-        item.checked_sub(1).map_or(self.portion.after, |before| self.portion.positions[before])
-    }
-
     /// Records that a step was done, with the outcomes of its items.
     pub(super) fn did(&mut self, step: Step, outcomes: impl IntoIterator<Item = Outcome>) {
         for (item, outcome) in step.items.iter().zip(outcomes) {
@@ -270,7 +299,7 @@ impl<'p> Walk<'p> {
     /// its lane.
     pub(super) fn hold(&mut self, step: &Step, item: usize, reason: Rejection) {
         let item = step.items[item];
-        let to = self.before(item);
+        let to = self.portion.before[item];
         let lane = &mut self.lanes[lane_of(&self.portion.batch.increments[item].subject)];
         let at = lane.next + self.order[lane.next..lane.end].partition_point(|own| *own < item);
         if at < lane.end {

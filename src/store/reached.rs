@@ -60,6 +60,12 @@ impl Reached {
         Self::of(lanes)
     }
 
+    /// Returns what both have reached.
+    #[must_use]
+    pub fn both(&self, other: &Self) -> Self {
+        Self::of(std::array::from_fn(|lane| self.in_lane(lane).min(other.in_lane(lane))))
+    }
+
     fn of(lanes: [Position; LANES]) -> Self {
         let is_even = lanes.iter().all(|lane| *lane == lanes[0]);
         Self(if is_even { Lanes::Even(lanes[0]) } else { Lanes::Uneven(Box::new(lanes)) })

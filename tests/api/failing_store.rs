@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, SourceNumber, Subject,
+    Timestamp, Value,
 };
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
@@ -216,6 +217,18 @@ macro_rules! reads {
                     answers.push(self.add(&board, batch).await);
                 }
                 answers
+            }
+
+            async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
+                match self.switch.check(true) {
+                    Ok(()) => self.inner.pass(portions).await,
+                    Err(error) => vec![Err(error)],
+                }
+            }
+
+            async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
+                self.switch.check(false)?;
+                self.inner.reached(board, source).await
             }
 
             async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {

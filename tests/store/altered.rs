@@ -192,14 +192,13 @@ impl Store for Altered {
         self.store.add_all(batches).await.into_iter().map(|added| added.map(hide)).collect()
     }
 
-    async fn pass(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
-        let alter = |(board, portion): &(Arc<Board>, Portion)| {
-            let key = self.to.key_of(board);
+    async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
+        let alter = |(board, portion): (Arc<Board>, Portion)| {
+            let key = self.to.key_of(&board);
             let in_ranking = |item: Increment| Increment { subject: item.subject.clone().in_ranking(key), ..item };
-            (Arc::new(self.to.board(board)), portion.clone().with_items(in_ranking))
+            (Arc::new(self.to.board(&board)), portion.with_items(in_ranking))
         };
-        let portions: Vec<_> = portions.iter().map(alter).collect();
-        self.store.pass(&portions).await
+        self.store.pass(portions.into_iter().map(alter).collect()).await
     }
 
     async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {

@@ -22,6 +22,7 @@ mod metrics;
 mod moderation;
 mod moving;
 mod parted_pages;
+mod passing;
 mod proxy;
 mod ranking_keys;
 mod reads;

@@ -47,8 +47,7 @@ impl Embedded {
 
     /// Applies a portion to memory and appends it to the journal.
     async fn pass_portion(&self, board: &Arc<Board>, portion: &Portion) -> Result<Passed> {
-        let reached = self.with_state(board, |state, _| state.reached.get(&portion.source()).cloned())?;
-        let mut walk = Walk::new(portion, reached)?;
+        let mut walk = Walk::new(portion);
         let (mut frame, mut failure, mut most) = (None, None, FIRST_TOGETHER);
         while let Some(step) = walk.next(most) {
             let started = Instant::now();

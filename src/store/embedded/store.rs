@@ -260,8 +260,8 @@ impl Store for Embedded {
         added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect()
     }
 
-    async fn pass(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
-        self.pass_portions(portions).await
+    async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
+        self.pass_portions(&portions).await
     }
 
     async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {

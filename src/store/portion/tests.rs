@@ -66,7 +66,7 @@ impl Model {
     }
 
     fn send(&mut self, portion: &Portion, most: usize) -> Result<Passed> {
-        let mut walk = Walk::new(portion, self.reached.clone())?;
+        let mut walk = Walk::new(portion);
         while let Some(step) = walk.next(most) {
             self.step(&mut walk, step)?;
         }
@@ -140,14 +140,7 @@ proptest! {
                 Event::Begin(from, len, most) => {
                     let after = place.unwrap_or(0).saturating_add_signed(from.into());
                     let sent = Box::leak(Box::new(portion(&log, after, after + len, after == 0)));
-                    match Walk::new(sent, model.reached.clone()) {
-                        Ok(walk) => senders.push((walk, most)),
-                        Err(StoreError::SourceBehind { at }) => {
-                            prop_assert_eq!(at.map(|at| at.0), place);
-                            prop_assert!(place.unwrap_or(0) < after);
-                        }
-                        Err(error) => panic!("{error}"),
-                    }
+                    senders.push((Walk::new(sent), most));
                 }
                 Event::Step(who, held) if !senders.is_empty() => {
                     let at = who % senders.len();
@@ -158,7 +151,15 @@ proptest! {
                             walk.hold(&step, item, Rejection::MemoryFull);
                             false
                         }
-                        (Some(step), _) => model.step(walk, step).is_err(),
+                        (Some(step), _) => match model.step(walk, step) {
+                            Ok(()) => false,
+                            Err(StoreError::SourceBehind { at }) => {
+                                prop_assert_eq!(at.map(|at| at.0), place);
+                                prop_assert!(place.is_none_or(|place| place < walk.portion.after.0));
+                                true
+                            }
+                            Err(error) => panic!("{error}"),
+                        },
                     };
                     check_fates(walk);
                     if is_over {
@@ -192,7 +193,8 @@ fn the_result_says_what_became_of_each_item() {
     assert_eq!((passed.fates, passed.reached), (vec![Fate::Done(COUNTED); 2], Reached::evenly(Position(2))));
     // The same again, and more.
     let again = portion(&log, 0, 9, true);
-    let mut walk = Walk::new(&again, model.reached.clone()).unwrap();
+    let mut walk = Walk::new(&again);
+    walk.meet(model.reached.clone()).unwrap();
     let step = walk.next(10).unwrap();
     assert_eq!(step.items, [2, 3, 4, 5, 6]);
     walk.hold(&step, 3, Rejection::TooEarly);
@@ -216,10 +218,10 @@ fn a_portion_without_items_moves_the_board_on() {
     let mut model = Model::new(Vec::new());
     model.send(&portion(&[], 7, 7, true), 10).unwrap();
     assert_eq!(model.reached, Some(Reached::evenly(Position(7))), "it has joined there");
-    let walk = |after, joins| Walk::new(&portion(&[], after, 20, joins), model.reached.clone()).map(|_| ());
-    assert!(matches!(walk(8, true), Err(StoreError::SourceBehind { at: Some(Position(7)) })));
-    assert!(walk(5, false).is_ok());
-    assert!(matches!(Walk::new(&portion(&[], 7, 9, false), None), Err(StoreError::SourceBehind { at: None })));
+    let walk = |after, joins, reached| Walk::new(&portion(&[], after, 20, joins)).meet(reached);
+    assert!(matches!(walk(8, true, model.reached.clone()), Err(StoreError::SourceBehind { at: Some(Position(7)) })));
+    assert!(walk(5, false, model.reached.clone()).is_ok());
+    assert!(matches!(walk(7, false, None), Err(StoreError::SourceBehind { at: None })));
     model.send(&portion(&[], 7, 20, false), 10).unwrap();
     assert_eq!(model.reached, Some(Reached::evenly(Position(20))));
 }
@@ -242,7 +244,7 @@ fn only_what_a_later_attempt_may_count_stops_a_lane() {
     let ahead = |millis| Increment { at: Some(Timestamp::from_millis(now.millis() + millis)), ..increment(0) };
     let items = [3_600_000, 3_600_001].map(ahead).into_iter().zip(1..).map(|(item, at)| (Position(at), item));
     let early = Portion::new(SourceNumber(1), (Position(0), Position(2)), items).unwrap().joining();
-    let step = Walk::new(&early, None).unwrap().next(2).unwrap();
+    let step = Walk::new(&early).next(2).unwrap();
     assert!(step.stops(0, Rejection::TooEarly, now) && !step.stops(1, Rejection::TooEarly, now));
     for reason in [Rejection::MemoryFull, Rejection::TooManySubjects, Rejection::ImportOpen] {
         assert!(step.stops(1, reason, now), "{reason:?}");

@@ -147,6 +147,11 @@ impl BoardKeys {
         format!("{}:m", self.ids)
     }
 
+    /// Hash: the number of a source to what the partition has reached of it.
+    pub fn reached(&self) -> String {
+        format!("{}:o", self.ids)
+    }
+
     /// Sorted set: the subjects of a list of moderated ones, all with the score 0. Of all tracks.
     pub fn moderated(&self, list: ModerationList) -> String {
         // Scripts compute the first name from that of the hash.
@@ -242,6 +247,7 @@ mod tests {
                 board.written(7),
                 board.epochs(),
                 board.marks(),
+                board.reached(),
                 board.moderated(ModerationList::Hidden),
                 board.moderated(ModerationList::Frozen),
                 board.hidden(),

@@ -74,6 +74,7 @@ mod part;
 mod partition;
 mod partition_clock;
 mod partitions;
+mod passing;
 mod reads;
 mod redivision;
 mod removing;
@@ -99,7 +100,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::{join, join_all, try_join_all};
+use futures_util::future::{join_all, join3, try_join_all};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::findings::Health;
 use self::keys::StoreKeys;
@@ -112,16 +114,17 @@ use self::session::Session;
 use self::starting::Starting;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::Queue;
+use self::writes::{Passing, Queue, WaitingPortion};
 use super::{
     Added, AuditCursor, AuditStep, Batch, ClockMode, Compared, ContentsCursor, ContentsStep, CopyProgress, Defined,
     Distribution, DualRun, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Piece, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing,
-    Status, Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
+    PageStart, Passed, Piece, Portion, Reached, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets,
+    SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    require_key,
 };
 use crate::board::{
     Board, BoardName, BoardTrack, EarlierRanks, Frame, ModerationChange, ModerationList, Percentile, RankingKey,
-    Subject, Timestamp, Value,
+    SourceNumber, Subject, Timestamp, Value,
 };
 
 /// The address of the server, and how to use it.
@@ -151,6 +154,7 @@ pub struct RedisOptions {
 pub struct RedisStore {
     session: Arc<Session>,
     queue: Arc<Queue>,
+    passing: Passing,
     versions: Arc<Versions>,
     reads: Reads,
 }
@@ -212,9 +216,10 @@ impl RedisStore {
         };
         let queue = Arc::new(Queue::new(options.queue));
         let versions = Arc::new(Versions::default());
-        start_combiner(session.clone(), queue.clone(), versions.clone())?;
+        let (passing, portions) = Passing::new();
+        start_combiner(session.clone(), queue.clone(), portions, versions.clone())?;
         let reads = Reads::start(&session).map_err(|source| StoreError::Backend { source: Box::new(source) })?;
-        Ok(Arc::new(RedisStore { session, queue, versions, reads }))
+        Ok(Arc::new(RedisStore { session, queue, passing, versions, reads }))
     }
 
     /// Returns an error unless the board can be written to as the caller knows it.
@@ -363,13 +368,19 @@ fn ranking_key(track: &BoardTrack) -> Result<Option<&RankingKey>> {
 }
 
 /// Starts the thread that combines writes. The combiner and the connection for writes wake each other all the time,
-/// which costs almost nothing if both run on one thread. The same thread reads the list version, because most writes
-/// need it too. It ends when both queues are closed and empty.
-fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versions>) -> Result<()> {
+/// which costs almost nothing if both run on one thread. The same thread passes portions, and reads the list version,
+/// because most writes need it too. It ends when all of them are closed and nothing waits.
+fn start_combiner(
+    session: Arc<Session>,
+    queue: Arc<Queue>,
+    portions: UnboundedReceiver<WaitingPortion>,
+    versions: Arc<Versions>,
+) -> Result<()> {
     let failed = |source: std::io::Error| StoreError::Backend { source: Box::new(source) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let run = move || {
-        runtime.block_on(join(writes::run(session.clone(), queue), version::run(session, versions)));
+        let (combine, pass) = (writes::run(session.clone(), queue), writes::run_passing(session.clone(), portions));
+        runtime.block_on(join3(combine, pass, version::run(session, versions)));
     };
     std::thread::Builder::new().name("rolltop-combine".to_owned()).spawn(run).map_err(failed)?;
     Ok(())
@@ -429,6 +440,14 @@ impl Store for RedisStore {
         let added = self.add(&known, Batch { increments: vec![increment], return_scores: true }).await?;
         let newer = added.newer.clone().or((!Arc::ptr_eq(&known, board)).then_some(known));
         Ok(Added { newer, ..added })
+    }
+
+    async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
+        join_all(portions.into_iter().map(async |(board, portion)| self.pass_portion(&board, portion).await)).await
+    }
+
+    async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
+        self.read_reached(board, source).await
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {

@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::kinds;
 use super::numbers::read_amount;
-use super::servers::ServerFailure;
+use super::servers::{NotPassed, ServerFailure};
 use crate::board::{Aggregate, Amount, Counted, Frame, Kind, Moderation, Subject, Timestamp, Value as Score, Window};
 
 /// The values of a reply that have not been read yet.
@@ -80,6 +80,12 @@ impl Reply {
             "stale_epoch" => Err(ServerFailure::StaleEpoch),
             "importing" => Err(ServerFailure::ImportOpen),
             "no_import" => Err(ServerFailure::NoImport(self.text()?)),
+            "elsewhere" => Err(ServerFailure::NotPassed(NotPassed::Elsewhere(self.text()?))),
+            "singly" => Err(ServerFailure::NotPassed(NotPassed::Singly)),
+            "waits" => {
+                let entry = usize::try_from(self.count()?).unwrap_or(usize::MAX);
+                Err(ServerFailure::NotPassed(NotPassed::Importing(entry)))
+            }
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(ServerFailure::Corrupt(self.text()?)),
             other => Err(ServerFailure::Corrupt(format!("unexpected reply of a script: '{other}'"))),

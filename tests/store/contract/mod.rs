@@ -107,28 +107,19 @@ fn divided(behavior: &str) -> Vec<Kind> {
     kinds.flat_map(|(_, kinds)| on_one_engine(behavior, 1, kinds)).collect()
 }
 
-/// Generates a test of each behavior for each store. Behaviors under `in_steps` are tested only where retiring takes
-/// steps, which it does not in the oracle, and those under `embedded` where sources have positions. On Redis and Valkey a behavior is tested on a single server and on one of the
+/// Generates a test of each behavior for each store. Behaviors under `in_steps` are tested only where a call takes
+/// steps, which retiring and portions do not in the oracle. On Redis and Valkey a behavior is tested on a single server and on one of the
 /// other stores, which are drawn.
 macro_rules! contract {
-    (
-        always: [$($room:ident::$behaviour:ident,)*], in_steps: [$($step_room:ident::$step:ident,)*],
-        embedded: [$($own_room:ident::$own:ident,)*]
-    ) => {
+    (always: [$($room:ident::$behaviour:ident,)*], in_steps: [$($step_room:ident::$step:ident,)*]) => {
         mod oracle {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $behaviour() {
                 super::$room::$behaviour(super::Site::new(super::Kind::Oracle).await).await;
             })*
         }
-        contract! {
-            for embedded, |_| [super::Kind::Embedded];
-            $($room::$behaviour,)* $($step_room::$step,)* $($own_room::$own,)*
-        }
-        contract! {
-            for embedded_keys, |_| [super::Kind::EmbeddedKeys];
-            $($room::$behaviour,)* $($step_room::$step,)* $($own_room::$own,)*
-        }
+        contract! { for embedded, |_| [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for embedded_keys, |_| [super::Kind::EmbeddedKeys]; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for redis, super::single; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for divided, super::divided; $($room::$behaviour,)* $($step_room::$step,)* }
     };
@@ -556,8 +547,6 @@ contract! {
         stepping::a_full_expiry_between_retire_steps_empties_the_board,
         retiring::retiring_in_steps_matches_the_oracle_for_every_metric,
         retiring::retiring_slots_are_ranked_but_excluded_from_slot_reads,
-    ],
-    embedded: [
         passing::portions_of_several_senders_count_each_item_once,
         passing::what_is_refused_for_good_is_passed,
         passing::a_portion_that_would_leave_a_hole_changes_nothing,

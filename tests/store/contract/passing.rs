@@ -32,7 +32,7 @@ fn portion_of(source: SourceNumber, log: &[(u128, Increment)], after: u128, thro
 }
 
 async fn pass(store: &dyn Store, board: &Arc<Board>, portion: Portion) -> Result<Passed> {
-    let mut passed = store.pass(&[(board.clone(), portion)]).await;
+    let mut passed = store.pass(vec![(board.clone(), portion)]).await;
     assert_eq!(passed.len(), 1);
     passed.remove(0)
 }

@@ -14,7 +14,7 @@ fn portion() -> Portion {
 }
 
 async fn pass(store: &Embedded, board: &Arc<Board>) -> Passed {
-    store.pass(&[(board.clone(), portion())]).await.remove(0).unwrap()
+    store.pass(vec![(board.clone(), portion())]).await.remove(0).unwrap()
 }
 
 /// Returns how many items were counted.

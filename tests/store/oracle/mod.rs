@@ -17,15 +17,15 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
     Board, BoardName, BoardTrack, Calendar, Counted, EarlierRanks, Edition, EventId, Frame, Moderation,
-    ModerationChange, ModerationList, Order, Percentile, RankingKey, Subject, Timestamp, Track, Value, Visibility,
-    Window,
+    ModerationChange, ModerationList, Order, Percentile, RankingKey, SourceNumber, Subject, Timestamp, Track, Value,
+    Visibility, Window,
 };
 use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
     ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle,
-    Limits, Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep,
-    Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange,
-    ValuePlace, Values, ValuesStart,
+    Limits, Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Passed, Piece, Portion, Ranked, Reached,
+    Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    TableName, TextRange, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -528,6 +528,16 @@ impl Store for Oracle {
             answers.push(self.add(&board, batch).await);
         }
         answers
+    }
+
+    /// The oracle knows no sources: portions are tested against what batches count.
+    async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
+        let refused = |_| Err(StoreError::Unsupported { detail: "the oracle knows no sources".to_owned() });
+        portions.into_iter().map(refused).collect()
+    }
+
+    async fn reached(&self, _: &Arc<Board>, _: SourceNumber) -> Result<Option<Reached>> {
+        Ok(None)
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {

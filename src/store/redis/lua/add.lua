@@ -1,9 +1,9 @@
 -- Adds amounts without ids to different subjects, in one slot of each track of a board, exactly once, even if the reply
 -- is lost. It does the same as write.lua for the most frequent case, in which nothing needs special handling.
 --
--- KEYS  for each track, the main one first: meta, slot, ranking
+-- KEYS  for each track, the main one first: meta, slot, ranking; then, for a step of a source, the hash of what is reached
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), number of `items` that the amounts come from,
---       number of `tracks`, number of `keys` of the subjects, 0 on a board without keys; then for each track:
+--       number of `tracks`, number of `keys` of the subjects, 0 on a board without keys, `fence` as in begin.lua; then for each track:
 --       generation, head, bound of a (slot, subject), start of its slot; then the subjects, then the amount of each;
 --       then, on a board with keys, where subjects of one key come one after the other: the name of each subject, then
 --       each key with the number of its subjects
@@ -16,7 +16,7 @@
 --       these would cost as much as an entry
 -- why a script: the reasons of write.lua
 --
---- @arguments board.lua, operation.lua, items, tracks, keys
+--- @arguments board.lua, operation.lua, items, tracks, keys, fence
 
 local redis_call, argv, keys, format = redis.call, ARGV, KEYS, string.format
 local now = tonumber(argv.time)
@@ -125,6 +125,14 @@ for t = 1, tracks do
   metas[t], slot_pairs[t], rank_pairs[t] = meta, cells, ranks
 end
 
+local source, reached, reached_after
+if argv.fence ~= '' then
+  source, reached, reached_after = string.match(argv.fence, '^(%d+) (%S*) (%S+)$')
+  if (redis_call('HGET', keys[#keys], source) or '') ~= reached then
+    return {'unusual'}
+  end
+end
+
 local version = argv.write_lane .. ':' .. argv.sequence
 -- The main track comes last, because its meta has the record of the operation.
 for t = tracks, 1, -1 do
@@ -150,6 +158,9 @@ for t = tracks, 1, -1 do
   if t > 1 then
     redis_call('HSET', keys[3 * t - 2], events, counted, 'version', version)
   else
+    if source then
+      redis_call('HSET', keys[#keys], source, reached_after)
+    end
     redis_call(
       'HSET', KEYS[1], events, counted, 'version', version, record, argv.sequence .. ':' .. format('%.0f', now) .. ':')
   end

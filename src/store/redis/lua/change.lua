@@ -28,6 +28,9 @@
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 --       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing
+--       singly: an entry of several items of a step of a source would be refused; nothing was done except advancing
+--       waits, position: a step of a source has this entry, a sample or `forget`, while an import is open; nothing was
+--       done except advancing
 -- cost  O(log n) per entry, track and command: 5-15 us per entry, and 25-40 us for the call with its socket
 -- why a script: cell, total and score change together or not at all, in all tracks, the effect of each item depends on
 --       the items before it, and the reply is recorded in the same atomic step, which makes it safe to send the
@@ -36,7 +39,7 @@
 --- @each_track entries, form, steps
 --- @include begin
 --- @arguments board.lua, operation.lua, sizes, entries.lua, most_keys, bucket, horizon, first_bucket_key, buckets
---- @arguments edition
+--- @arguments edition, begin.lua
 
 -- The number of cells, in addition to those of the entries, after which the remaining entries are left to the next
 -- script.
@@ -110,6 +113,14 @@ for i = 1, #entries do
     local noted = call('HMGET', KEYS[1], 'import', 'samples')
     importing, had_samples = noted[1], noted[2] == '1'
     break
+  end
+end
+
+if source and importing then
+  for i = 1, #entries do
+    if is_sample(i) or is_forgetting(i) then
+      return {'waits', i - 1}
+    end
   end
 end
 
@@ -273,7 +284,7 @@ for i, entry in ipairs(entries) do
   for _, track in ipairs(changes[i]) do
     looked_at = looked_at + track.work.looked_at
   end
-  if refused[entry.who] or looked_at > MOST_LOOKED_AT then
+  if refused[entry.who] or looked_at > MOST_LOOKED_AT and not source then
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
@@ -291,6 +302,10 @@ for i, entry in ipairs(entries) do
     end
     has_sampled = has_sampled or sampling and is_counted
     if outcomes[i] == 'refused' and entry.code >= 2 then
+      -- Nothing is written yet: of two editions of which one writes at once, each item of a step is an entry.
+      if source then
+        return {'singly'}
+      end
       refused[entry.who] = true
     elseif field and is_counted then
       is_duplicate[field] = true
@@ -340,5 +355,8 @@ for i, entry in ipairs(entries) do
 end
 for number = 2, #tracks do
   tracks[number].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
+end
+if source then
+  call('HSET', KEYS[#KEYS], source, reached_after)
 end
 return main.record(reply)

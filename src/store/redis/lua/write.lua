@@ -20,7 +20,8 @@
 --       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
 --       it) or `damaged`; the subject's score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
 --       editions would refuse an entry. Nothing was done except advancing, and change.lua must be called with the same
---       sequence number
+--       sequence number. Or `singly`: an entry of several items of a step of a source would be refused; nothing was done
+--       except advancing
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 -- cost  O(log subjects) per entry and track: 1.5-3 us, and 25-40 us for the call with its socket, and 8-12 us for each
 --       further track. All data is read at once and written at once, because each command costs as much as its work for
@@ -31,7 +32,7 @@
 --- @each_track operation
 --- @include begin
 --- @arguments board.lua, operation.lua, sizes, bound, most_keys, slots, entries, coded, bucket, buckets, horizon
---- @arguments items, edition, margins
+--- @arguments items, edition, margins, begin.lua
 
 local ENTRIES, SLOTS, HAS_IDS = tonumber(ARGV.entries), tonumber(ARGV.slots), ARGV.bucket ~= ''
 local FIRST_SLOT, FIRST_START = 6, FIXED_ARGUMENTS + 1
@@ -48,6 +49,9 @@ local tonumber, floor, text_of = tonumber, math.floor, string.format
 
 local reply = main.ok()
 if ENTRIES == 0 then
+  if source then
+    call('HSET', KEYS[#KEYS], source, reached_after)
+  end
   return reply
 end
 
@@ -143,7 +147,8 @@ local function changed_by(number)
 end
 
 -- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not
--- simply counted and the scores that are wanted. Returns false if one of two editions refuses an entry.
+-- simply counted and the scores that are wanted. Returns false if one of two editions refuses an entry, or if one of
+-- several items is refused in a step of a source.
 local function judge_entries()
   -- asked: by position in the reply, the subject whose score is wanted. refused: by subject, whether a sum was refused
   -- whose items must be tried before later entries. slots, sums, places: by track, the slot of the entry, or false, its
@@ -184,6 +189,9 @@ local function judge_entries()
             break
           elseif sum > bound or sum < -bound then
             if has_two then
+              return false
+            end
+            if source and tonumber(items) > 1 then
               return false
             end
             outcome = 'refused'
@@ -299,7 +307,7 @@ if HAS_IDS then
   read_ids()
 end
 if not judge_entries() then
-  return {'unusual'}
+  return {source and #editions == 1 and 'singly' or 'unusual'}
 end
 for t = 1, #tracks do
   save(tracks[t])
@@ -320,6 +328,9 @@ for t = 1, #tracks do
 end
 for t = 2, #tracks do
   tracks[t].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
+end
+if source then
+  call('HSET', KEYS[#KEYS], source, reached_after)
 end
 -- `retiring` counts sealed slots, to which no write is made, so the header is still correct.
 return main.record(reply)

@@ -35,12 +35,25 @@ pub(in crate::store::redis) enum ServerFailure {
     NoImport(String),
     /// The store no longer has a clock, because it was emptied: nothing was done.
     Emptied,
+    /// A step of a source cannot be made as it is: nothing was done.
+    NotPassed(NotPassed),
     /// The board's definition cannot be read: nothing was done.
     Unreadable(Box<Unreadable>),
     /// The window, the head or the content changed in every attempt: nothing was done.
     KeptChanging,
     /// Any other error of the server.
     Other(RedisError),
+}
+
+/// Why a step of a source was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::store::redis) enum NotPassed {
+    /// The partition has reached something else of the source, in its stored form; an empty text if it has not joined.
+    Elsewhere(String),
+    /// A sum is refused, so that its items have to be tried one by one.
+    Singly,
+    /// The entry with this number is a sample, or removes a value, while an import is open.
+    Importing(usize),
 }
 
 /// The reply of a server that did not do a command. All variants except `Failed` are handled within
@@ -163,7 +176,9 @@ impl ServerFailure {
             ServerFailure::NoImport(detail) => StoreError::NoImport { detail },
             ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },
             ServerFailure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
-            ServerFailure::KeptChanging => StoreError::Overloaded { retry_after: Duration::from_secs(1) },
+            ServerFailure::KeptChanging | ServerFailure::NotPassed(_) => {
+                StoreError::Overloaded { retry_after: Duration::from_secs(1) }
+            }
             ServerFailure::Other(error) => StoreError::Backend { source: Box::new(error) },
         }
     }

@@ -35,7 +35,7 @@ use parking_lot::{Mutex, RwLock};
 use redis::{Cmd, Pipeline, Value};
 
 pub use self::address::{Address, AddressError};
-pub(super) use self::failure::{ServerFailure, Unready};
+pub(super) use self::failure::{NotPassed, ServerFailure, Unready};
 pub(super) use self::info::Info;
 pub(super) use self::link::Channel;
 pub(super) use self::node::Node;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use redis::Cmd;
 
-use super::operation::{WriteOperation, most_keys, sizes};
+use super::operation::{WriteOperation, most_keys};
 use super::plan::Validity;
 use crate::board::{Amount, NotCounted, Timestamp};
 use crate::store::redis::id_buckets;
@@ -57,13 +57,19 @@ impl WriteOperation<'_, '_, '_> {
         let bytes: usize = entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
         let arguments = 20 + 7 * parts.len() + 3 * entries.len() + 2 * keys.len();
         let mut command = Cmd::with_capacity(arguments, 2 * bytes + 256 + 256 * parts.len());
-        command.arg("EVALSHA").arg(ADD.hash()).arg(3 * parts.len());
+        command.arg("EVALSHA").arg(ADD.hash()).arg(3 * parts.len() + usize::from(self.fence.is_some()));
         for part in parts {
             command.arg(&part.keys.meta).arg(part.keys.slot(slot(part))).arg(&part.keys.ranking);
         }
+        self.add_fence_key(&mut command);
         let items: usize = entries.iter().map(|entry| entry.items.len()).sum();
         let mut fixed = self.begin(&parts[0], &ADD, &mut command);
-        fixed.arg("items", items).arg("tracks", parts.len()).arg("keys", keys.len()).end();
+        fixed
+            .arg("items", items)
+            .arg("tracks", parts.len())
+            .arg("keys", keys.len())
+            .arg("fence", self.fence_argument())
+            .end();
         for part in parts {
             command.arg(part.generation().to_string()).arg(self.window(part).head.millis());
             command.arg(part.track.slot_bound().0).arg(slot(part).millis());
@@ -103,7 +109,10 @@ impl WriteOperation<'_, '_, '_> {
         let own_keys = |number: usize| {
             WRITE.fixed_keys() + named[number].slots.len() + if number == 0 { buckets as usize } else { 0 }
         };
-        command.arg("EVALSHA").arg(WRITE.hash()).arg((0..parts.len()).map(own_keys).sum::<usize>());
+        command
+            .arg("EVALSHA")
+            .arg(WRITE.hash())
+            .arg((0..parts.len()).map(own_keys).sum::<usize>() + usize::from(self.fence.is_some()));
         for (part, named) in parts.iter().zip(&named) {
             let (keys, is_main) = (&part.keys, part.track.is_main());
             command.arg(&keys.of_board());
@@ -114,12 +123,13 @@ impl WriteOperation<'_, '_, '_> {
                 command.arg(keys.dedupe(bucket - back));
             }
         }
+        self.add_fence_key(&mut command);
         let own_arguments = |number: usize| {
             let TrackCodes { slots, codes } = &named[number];
             let lists = usize::from(codes.is_some()) + if number == 0 { 2 + usize::from(has_ids) } else { 0 };
             WRITE.fixed_arguments() + slots.len() + lists * entries.len()
         };
-        let sizes = sizes(board, (0..parts.len()).map(|number| (own_keys(number), own_arguments(number))));
+        let sizes = self.sizes((0..parts.len()).map(|number| (own_keys(number), own_arguments(number))));
         for (part, TrackCodes { slots, codes }) in parts.iter().zip(&named) {
             let is_main = part.track.is_main();
             let mut fixed = self.begin(part, &WRITE, &mut command);
@@ -133,6 +143,7 @@ impl WriteOperation<'_, '_, '_> {
             let has_two = board.other().is_some();
             fixed.arg("edition", if has_two { part.track.edition().id().to_string() } else { String::new() });
             fixed.arg("margins", if is_main { self.numbers(margin, 0) } else { String::new() });
+            fixed.arg("fence", self.fence_argument());
             fixed.end();
             for slot in slots {
                 command.arg(slot.millis());

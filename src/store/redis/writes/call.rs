@@ -81,6 +81,17 @@ pub(in crate::store::redis) fn divide(
 }
 
 impl Call {
+    /// Creates a call with all items of a batch, which is written at once.
+    pub fn alone(
+        partition: &Arc<Partition>,
+        increments: Vec<Increment>,
+        at: &Arc<str>,
+    ) -> (Self, oneshot::Receiver<BatchAnswer>) {
+        let items = increments.len();
+        let (batch, answer) = BatchProgress::new(items, 1, at.clone());
+        (Self { portion: 0..items, ..Self::new(partition.clone(), increments, false, None, batch) }, answer)
+    }
+
     fn new(
         partition: Arc<Partition>,
         increments: Vec<Increment>,

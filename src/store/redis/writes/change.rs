@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redis::Cmd;
 
-use super::operation::{WriteOperation, most_keys, sizes};
+use super::operation::{WriteOperation, most_keys};
 use crate::board::{Board, BoardEdition, Change, Edition, Kind, NotCounted};
 use crate::store::Entry;
 use crate::store::redis::entries::{NumberedSubjects, SentEntry, TrackEntries, likely_slots};
@@ -33,11 +33,12 @@ impl WriteOperation<'_, '_, '_> {
         };
         let arguments = keys + parts.iter().zip(&named).map(own).map(|(_, arguments)| arguments).sum::<usize>();
         let mut command = Cmd::with_capacity(arguments + 3, 64 * arguments);
-        command.arg("EVALSHA").arg(script.hash()).arg(keys);
+        command.arg("EVALSHA").arg(script.hash()).arg(keys + usize::from(self.fence.is_some()));
         for named in &named {
             named.add_keys(&mut command);
         }
-        let sizes = sizes(self.board(), parts.iter().zip(&named).map(own));
+        self.add_fence_key(&mut command);
+        let sizes = self.sizes(parts.iter().zip(&named).map(own));
         for (part, named) in parts.iter().zip(&named) {
             self.add_arguments(part, named, (has_ids, &sizes), &mut command);
         }
@@ -82,6 +83,7 @@ impl WriteOperation<'_, '_, '_> {
         let edition = part.track.edition();
         let has_two = self.board().other().is_some();
         fixed.arg("edition", if has_two { edition.id().to_string() } else { String::new() });
+        fixed.arg("fence", self.fence_argument());
         fixed.end();
         named.add_lists(command);
         for entry in chunk.entries {

@@ -73,6 +73,11 @@ impl Budget {
         }
     }
 
+    /// Returns the largest number of entries of one script, if they are applied in their order or not.
+    pub fn entries(&self, in_order: bool) -> usize {
+        if in_order { self.changes } else { self.amounts }
+    }
+
     /// Returns the approximate number of such items that one script takes.
     pub fn items(&self, increments: &[Increment]) -> usize {
         if self.reads_scores {
@@ -101,7 +106,7 @@ impl Budget {
         subject: impl Fn(usize) -> &'a Subject,
         looks: bool,
     ) -> Vec<PlanChunk<'p, 'a>> {
-        let most = if in_order { self.changes } else { self.amounts };
+        let most = self.entries(in_order);
         let chunk = |entries, without_effect, looks| PlanChunk { entries, rejected: &[], without_effect, looks };
         let mut chunks = Vec::new();
         let mut rest = &plan.entries[..];
@@ -146,6 +151,13 @@ impl Budget {
             count += 1;
         }
         count
+    }
+}
+
+impl<'p, 'a> PlanChunk<'p, 'a> {
+    /// Returns all of a plan, of whose items no scores are wanted.
+    pub fn whole(plan: &'p Plan<'a>) -> Self {
+        Self { entries: &plan.entries, rejected: &plan.rejected, without_effect: &plan.without_effect, looks: &[] }
     }
 }
 

@@ -59,16 +59,20 @@ impl Writer {
         flush.finish();
     }
 
+    fn lane<'a, 'f>(&'a self, flush: &'a Flush<'f>, number: usize, is_bulk: bool) -> WriteLane<'a, 'f> {
+        WriteLane::new(flush, &self.session, &self.sequence, number, is_bulk)
+    }
+
     async fn write_lanes<'f>(&self, flush: &Flush<'f>, planned: Planned<'f>) {
         let chunks = planned.divide(flush);
         let scripts = chunks.len();
         if scripts == 1 {
-            return WriteLane::new(flush, self, 0, false).write(&planned, &chunks).await;
+            return self.lane(flush, 0, false).write(&planned, &chunks).await;
         }
         drop(chunks);
         let lanes = planned.split(flush, scripts.min(LANES)).into_iter().enumerate().map(async |(number, planned)| {
             if !planned.is_empty() {
-                WriteLane::new(flush, self, number, true).write(&planned, &planned.divide(flush)).await;
+                self.lane(flush, number, true).write(&planned, &planned.divide(flush)).await;
             }
         });
         join_all(lanes).await;
@@ -76,9 +80,16 @@ impl Writer {
 }
 
 impl<'a, 'f> WriteLane<'a, 'f> {
-    fn new(flush: &'a Flush<'f>, writer: &'a Writer, number: usize, is_bulk: bool) -> Self {
+    /// Creates a lane with this number. `sequence` is the latest sequence number of all lanes with such numbers.
+    pub fn new(
+        flush: &'a Flush<'f>,
+        session: &'a Session,
+        sequence: &'a AtomicU64,
+        number: usize,
+        is_bulk: bool,
+    ) -> Self {
         let needed = vec![BTreeSet::new(); flush.partition.board().written_tracks().len()];
-        Self { flush, session: &writer.session, sequence: &writer.sequence, number, is_bulk, needed }
+        Self { flush, session, sequence, number, is_bulk, needed }
     }
 
     /// Writes a plan, divided into scripts, until every item has an outcome or has failed.
@@ -112,7 +123,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
             let rest = |from: usize| chunks[from..].iter().flat_map(PlanChunk::items);
             let again =
                 |now| (Unplanned { items: rest(nth).collect(), singly: planned.singly, now: Some(now) }, nth == 0);
-            let operation = WriteOperation { lane: self, planned, chunk, sequence: self.next_sequence() };
+            let operation = WriteOperation { lane: self, planned, chunk, sequence: self.next_sequence(), fence: None };
             match operation.send().await {
                 Ok((ScriptStatus::Done(header), mut reply)) => {
                     let frame = header.frame(planned.validity.windows[0]);
@@ -172,7 +183,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
 }
 
 /// Reads what a script says about single entries: nothing if each was simply counted.
-fn entry_replies(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {
+pub(super) fn entry_replies(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {
     let mut replies = Vec::new();
     while !reply.is_empty() {
         let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);

@@ -11,6 +11,7 @@
 //! | [`lane`] | the items of a flush whose subjects share a hash, written script by script in their order |
 //! | [`operation`] | one script, which is done once although it may be sent twice |
 //! | [`amounts`], [`change`] | an operation as a call of `add.lua` or `write.lua`, or of `change.lua` |
+//! | [`passing`] | steps of sources, which are not combined with other writes |
 //! | [`retry`] | attempts until something is known to be done, up to the deadline of a flush |
 //! | [`score`] | scores that are read after the write, because they are too expensive for one script |
 
@@ -22,6 +23,7 @@ mod chunk;
 mod flush;
 mod lane;
 mod operation;
+mod passing;
 mod plan;
 mod queue;
 mod retry;
@@ -29,4 +31,5 @@ mod score;
 
 pub(super) use self::answer::{BatchAnswer, Outdated};
 pub(super) use self::call::{Call, divide};
+pub(super) use self::passing::{Passing, WaitingPortion, run as run_passing};
 pub(super) use self::queue::{Queue, QueueFull, run};

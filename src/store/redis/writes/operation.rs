@@ -36,6 +36,17 @@ pub(super) struct WriteOperation<'o, 'p, 'f> {
     pub planned: &'o Planned<'f>,
     pub chunk: &'o PlanChunk<'p, 'f>,
     pub sequence: u64,
+    /// For a step of a source, what it moves.
+    pub fence: Option<&'o Fence>,
+}
+
+/// What a step of a source moves, and from where.
+#[derive(Debug)]
+pub(super) struct Fence {
+    /// The key of the hash of what is reached.
+    pub key: String,
+    /// The argument `fence` of the scripts.
+    pub argument: String,
 }
 
 impl WriteLane<'_, '_> {
@@ -90,6 +101,23 @@ impl WriteOperation<'_, '_, '_> {
         Reply::new(repeat(flush.deadline, call).await?)
     }
 
+    /// Adds the key that comes after all others in a step of a source.
+    pub fn add_fence_key(&self, command: &mut redis::Cmd) {
+        if let Some(fence) = self.fence {
+            command.arg(&fence.key);
+        }
+    }
+
+    /// Returns the argument `fence`, which is empty if this is no step of a source.
+    pub fn fence_argument(&self) -> &str {
+        self.fence.map_or("", |fence| &fence.argument)
+    }
+
+    /// Returns the argument `sizes`, given the numbers of keys and arguments of each track: see [`sizes`].
+    pub fn sizes(&self, tracks: impl ExactSizeIterator<Item = (usize, usize)>) -> String {
+        sizes(self.lane.flush.partition.board(), tracks, self.fence.is_some())
+    }
+
     /// Returns the part of each track that a write may change, the main one first.
     pub fn parts(&self) -> &[Arc<Part>] {
         let partition = self.lane.flush.partition;
@@ -125,9 +153,9 @@ pub(super) fn most_keys(part: &Part) -> String {
 }
 
 /// Returns the argument `sizes` of the scripts that change several tracks of a board, given the numbers of keys and
-/// arguments of each.
-pub(super) fn sizes(board: &Board, tracks: impl ExactSizeIterator<Item = (usize, usize)>) -> String {
-    if tracks.len() == 1 {
+/// arguments of each. A single track needs it only if a key follows its own.
+fn sizes(board: &Board, tracks: impl ExactSizeIterator<Item = (usize, usize)>, has_fence: bool) -> String {
+    if tracks.len() == 1 && !has_fence {
         return String::new();
     }
     // That of the first edition, if another one follows.

@@ -52,7 +52,7 @@ fn portion(from: usize) -> Portion {
 async fn script(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {
     let board = define_board(store).await?;
     for number in 0..PORTIONS {
-        let passed = store.pass(&[(board.clone(), portion(number * ITEMS))]).await.remove(0)?;
+        let passed = store.pass(vec![(board.clone(), portion(number * ITEMS))]).await.remove(0)?;
         assert!(passed.failure.is_none() && passed.fates.iter().all(|fate| matches!(fate, Fate::Done(_))));
         acknowledged.fetch_add(1, Ordering::SeqCst);
     }
@@ -85,7 +85,7 @@ async fn check(store: &Embedded, acknowledged: usize, what: &str) {
     assert!(least.0 >= 2 * (acknowledged * ITEMS) as u128, "{what}: {acknowledged} acknowledged, {least} reached");
     // From a place of somebody who knows nothing, which is within a portion.
     for from in (0..PORTIONS * ITEMS).step_by(ITEMS / 2) {
-        let passed = store.pass(&[(board.clone(), portion(from))]).await.remove(0);
+        let passed = store.pass(vec![(board.clone(), portion(from))]).await.remove(0);
         let passed = passed.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(passed.failure.is_none() && passed.reached.least() >= portion(from).through(), "{what}: {passed:?}");
     }

@@ -1,0 +1,88 @@
+//! Portions of sources. A board counts a portion in each of its partitions, at the same time, and each has reached by
+//! itself what it has. A partition without items of the portion moves on too.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use redis::cmd;
+
+use super::servers::ServerFailure;
+use super::{RedisStore, redivision, timekeeping};
+use crate::board::{Board, Position, SourceNumber};
+use crate::store::{Fate, Passed, Portion, Reached, Result, StoreError};
+
+impl RedisStore {
+    /// See [`Store::pass`](crate::store::Store::pass).
+    pub(super) async fn pass_portion(&self, board: &Arc<Board>, portion: Portion) -> Result<Passed> {
+        let found = redivision::writable(&self.session, board).await.map_err(|failure| self.error(failure))?;
+        if !found.is_same_as(board) {
+            return Err(StoreError::StaleEpoch);
+        }
+        let partitions = self.session.partitions_of(board);
+        let (all, parts) = (partitions.all(), partitions.of_track(0));
+        for partition in all {
+            timekeeping::admit(&self.session, &partition.clock).await?;
+        }
+        if let [only] = all {
+            return self.passing.pass(only.clone(), portion).await;
+        }
+        let items = portion.batch().increments.len();
+        let shares = portion.divided(all.len(), |increment| parts.number_of(&increment.subject));
+        let passed = all
+            .iter()
+            .zip(shares)
+            .map(async |(partition, (own, share))| (own, self.passing.pass(partition.clone(), share).await));
+        joined(items, join_all(passed).await)
+    }
+
+    /// See [`Store::reached`](crate::store::Store::reached).
+    pub(super) async fn read_reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
+        let partitions = self.session.partitions_of(board);
+        let read = partitions.all().iter().map(async |partition| {
+            let mut command = cmd("HMGET");
+            command.arg(partition.main().keys.reached()).arg(source.0);
+            let Some(text) = self.session.read(&command).await?.maybe_text()? else { return Ok(None) };
+            let corrupt = || ServerFailure::Corrupt(format!("what is reached of a source is '{text}'"));
+            Reached::parse(&text).map(Some).ok_or_else(corrupt)
+        });
+        let mut all: Option<Reached> = None;
+        for reached in join_all(read).await {
+            // A board whose partitions have not all joined joins again.
+            let Some(reached) = reached.map_err(|failure| self.error(failure))? else { return Ok(None) };
+            all = Some(all.map_or_else(|| reached.clone(), |all| all.both(&reached)));
+        }
+        Ok(all)
+    }
+}
+
+/// Returns the result of a portion, given those of the partitions with the indexes of their items.
+fn joined(items: usize, partitions: Vec<(Vec<usize>, Result<Passed>)>) -> Result<Passed> {
+    let mut all = Passed {
+        frame: None,
+        fates: vec![Fate::Waits(None); items],
+        reached: Reached::evenly(Position::MAX),
+        failure: None,
+    };
+    for (items, passed) in partitions {
+        let failure = match passed {
+            Ok(Passed { frame, fates, reached, failure }) => {
+                items.into_iter().zip(fates).for_each(|(item, fate)| all.fates[item] = fate);
+                all.reached = all.reached.both(&reached);
+                all.frame = all.frame.into_iter().chain(frame).max_by_key(|frame| frame.as_of);
+                failure
+            }
+            Err(error) => Some(error),
+        };
+        all.failure = match (all.failure.take(), failure) {
+            // The one from which the source has to go on.
+            (Some(StoreError::SourceBehind { at: one }), Some(StoreError::SourceBehind { at: other })) => {
+                Some(StoreError::SourceBehind { at: one.min(other) })
+            }
+            (first, failure) => first.or(failure),
+        };
+    }
+    match all.failure {
+        Some(error) if all.frame.is_none() => Err(error),
+        failure => Ok(Passed { failure, ..all }),
+    }
+}
