@@ -34,6 +34,11 @@ impl Reached {
         Self(Lanes::Even(position))
     }
 
+    /// Returns whether every lane has reached the same position.
+    pub fn is_even(&self) -> bool {
+        matches!(self.0, Lanes::Even(_))
+    }
+
     /// Returns the position that a lane has reached.
     pub fn in_lane(&self, lane: usize) -> Position {
         match &self.0 {

@@ -1,12 +1,15 @@
 //! Portions of sources. A board counts a portion in each of its partitions, at the same time, and each has reached by
 //! itself what it has. A partition without items of the portion moves on too.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use redis::cmd;
 
-use super::servers::ServerFailure;
+use super::partition::Partition;
+use super::servers::{Channel, ServerFailure};
+use super::session::Session;
 use super::{RedisStore, redivision, timekeeping};
 use crate::board::{Board, Position, SourceNumber};
 use crate::store::{Fate, Passed, Portion, Reached, Result, StoreError};
@@ -53,6 +56,44 @@ impl RedisStore {
         }
         Ok(all)
     }
+}
+
+/// Copies what a frozen board has reached of its sources to its copy, which has other partitions.
+///
+/// Returns [`StoreError::EditionsBusy`] if the partitions have not all reached the same position of a source, and the
+/// same in all lanes: then no partition of the copy would know what it has.
+pub(super) async fn copy(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<()> {
+    let failed = |failure| session.servers.error(failure);
+    let read = |partition: Arc<Partition>| async move {
+        let mut command = cmd("HGETALL");
+        command.arg(partition.main().keys.reached());
+        let mut reply = session.read(&command).await?;
+        let mut reached = BTreeMap::new();
+        while !reply.is_empty() {
+            reached.insert(reply.text()?, reply.text()?);
+        }
+        Ok::<_, ServerFailure>(reached)
+    };
+    let all = try_join_all(session.partitions_of(from).all().iter().cloned().map(read)).await.map_err(failed)?;
+    let Some(first) = all.first().filter(|first| !first.is_empty() || all.iter().any(|all| !all.is_empty())) else {
+        return Ok(());
+    };
+    let is_even = |text: &String| Reached::parse(text).is_some_and(|reached| reached.is_even());
+    if let Some((source, _)) =
+        all.iter().flatten().find(|(source, text)| first.get(*source) != Some(text) || !is_even(text))
+    {
+        let detail = format!(
+            "the partitions of the board have not reached the same position of source {source}: send what follows until they have, then begin the change again"
+        );
+        return Err(StoreError::EditionsBusy { detail });
+    }
+    let write = |partition: Arc<Partition>| async move {
+        let mut command = cmd("HSET");
+        command.arg(partition.main().keys.reached()).arg(first.iter().collect::<Vec<_>>());
+        session.servers.set(Channel::Calls, &command).await.map(drop)
+    };
+    try_join_all(session.partitions_of(to).all().iter().cloned().map(write)).await.map_err(failed)?;
+    Ok(())
 }
 
 /// Returns the result of a portion, given those of the partitions with the indexes of their items.

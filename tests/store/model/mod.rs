@@ -9,6 +9,7 @@
 mod draw;
 mod editions;
 mod importing;
+mod passing;
 mod seen;
 mod sequence;
 mod side;

@@ -199,3 +199,34 @@ async fn what_a_failed_over_master_loses_is_sent_again() {
         senders.stop(&stores[1]).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_board_in_other_partitions_has_reached_the_same() {
+    let server = RedisServer::start(&Engine::available()[0]);
+    let store = system(&server).await;
+    let boards = boards(&store, None).await;
+    assert!(send(&store, &boards[..1], 0, 900).await);
+    let mut known = boards[0].clone();
+    let mut after = 900;
+    for shards in [5, 1, 3] {
+        known = store.redivide(&known, shards).await.unwrap();
+        assert_eq!(place(&store, std::slice::from_ref(&known)).await.unwrap(), after);
+        // A part is sent again.
+        assert!(send(&store, std::slice::from_ref(&known), after - 400, 700).await);
+        after += 300;
+        let total: i64 = scores(&store, &known).await.iter().map(|(_, score)| score).sum();
+        assert_eq!(total as u64, after, "{shards} shards");
+    }
+    // An item that waits holds one lane back.
+    let early = Increment { at: Some(store.now().await.unwrap().plus_millis(600_000)), ..item("s1", 1) };
+    let range = (Position(after.into()), Position((after + 1).into()));
+    let portion = Portion::new(SOURCE, range, [(range.1, early)]).unwrap();
+    let passed = store.pass(vec![(known.clone(), portion)]).await.remove(0).unwrap();
+    assert!(matches!(passed.fates[..], [Fate::Waits(Some(Rejection::TooEarly))]) && !passed.reached.is_even());
+    let uneven = store.redivide(&known, 2).await;
+    assert!(matches!(uneven, Err(StoreError::EditionsBusy { .. })), "{uneven:?}");
+    // It goes on as before.
+    known = store.board(known.name()).await.unwrap().unwrap();
+    assert!(send(&store, std::slice::from_ref(&known), after, 100).await);
+    assert_eq!(store.redivide(&known, 2).await.unwrap().definition().shards, Some(2));
+}

@@ -260,7 +260,7 @@ fn own_call(own: &TrackEntries<'_>, entries: usize) -> ScriptCall {
     own.add_to(&mut call, entries);
     // What is given is in the other track already, so no key is refused. It has no ids.
     call.arg("most_keys", "").arg("bucket", "").arg("horizon", 0).arg("first_bucket_key", 0).arg("buckets", 0);
-    call.arg("edition", "");
+    call.arg("edition", "").arg("fence", "");
     own.add_lists(call.rest());
     call
 }
