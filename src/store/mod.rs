@@ -92,7 +92,7 @@
 //!   reached changes nothing and returns [`StoreError::SourceBehind`]. An item that is refused for good is
 //!   [done](Fate::Done); one that a later attempt may count [stops](Fate::Waits) its lane, and nothing after it in this
 //!   lane is counted. A new board has reached nothing, and joins a source with the first portion that
-//!   [may join](Portion::joins).
+//!   [may join](Portion::joining).
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed, or gets other

@@ -53,7 +53,8 @@ impl Portion {
         })
     }
 
-    /// Returns the same portion for a board that begins with it, if the board has reached nothing of the source yet.
+    /// Returns the same portion for a board that begins with it, if the board has reached nothing of the source yet. A
+    /// board begins at one position: a store that divides it may have begun in a part of it only.
     #[must_use]
     pub fn joining(self) -> Self {
         Self { joins: true, ..self }
@@ -62,6 +63,11 @@ impl Portion {
     /// Returns the source.
     pub fn source(&self) -> SourceNumber {
         self.source
+    }
+
+    /// Returns the position after which the portion begins.
+    pub fn after(&self) -> Position {
+        self.after
     }
 
     /// Returns the position up to which the portion goes.
@@ -172,6 +178,8 @@ pub(super) struct Walk<'p> {
     /// What the board is expected to have reached, if it has joined.
     reached: Reached,
     has_joined: bool,
+    /// Whether the board was asked what it has reached.
+    is_known: bool,
     fates: Vec<Fate>,
 }
 
@@ -205,7 +213,7 @@ impl<'p> Walk<'p> {
         });
         let fates = vec![Fate::Waits(None); order.len()];
         let reached = Reached::evenly(portion.after);
-        Self { portion, order, lanes, reached, has_joined: !portion.joins, fates }
+        Self { portion, order, lanes, reached, has_joined: !portion.joins, is_known: false, fates }
     }
 
     /// Goes on from what the board has reached, which is not what was expected. `None` stands for a board that has not
@@ -221,7 +229,7 @@ impl<'p> Walk<'p> {
         if reached.least() < self.portion.after {
             return Err(StoreError::SourceBehind { at: Some(reached.least()) });
         }
-        (self.reached, self.has_joined) = (reached, true);
+        (self.reached, self.has_joined, self.is_known) = (reached, true, true);
         // It may be less than before: a server can lose its latest writes.
         self.lanes.iter_mut().for_each(|lane| lane.next = lane.places.start);
         for item in self.take_reached() {
@@ -254,7 +262,7 @@ impl<'p> Walk<'p> {
         taken
     }
 
-    /// Returns the next step, or `None` if there is nothing left to do. It has whole lanes, as many as have at most
+    /// Returns the next step, or `None` if there is nothing left to do; the first one may only ask. It has whole lanes, as many as have at most
     /// `most` items together, or else the first `most` items of one lane, and at least one.
     pub(super) fn next(&self, most: usize) -> Option<Step> {
         let (mut items, mut raised) = (Vec::<usize>::new(), Vec::new());
@@ -273,7 +281,7 @@ impl<'p> Walk<'p> {
                 raised.push((number, rest.first().map_or(lane.to, |next| self.portion.before[*next])));
             }
         }
-        if raised.is_empty() {
+        if raised.is_empty() && self.is_known {
             return None;
         }
         items.sort_unstable();
@@ -291,7 +299,7 @@ impl<'p> Walk<'p> {
         for (item, outcome) in step.items.iter().zip(outcomes) {
             self.fates[*item] = Fate::Done(outcome);
         }
-        (self.reached, self.has_joined) = (step.to, true);
+        (self.reached, self.has_joined, self.is_known) = (step.to, true, true);
         self.take_reached();
     }
 

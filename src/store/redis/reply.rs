@@ -82,9 +82,12 @@ impl Reply {
             "no_import" => Err(ServerFailure::NoImport(self.text()?)),
             "elsewhere" => Err(ServerFailure::NotPassed(NotPassed::Elsewhere(self.text()?))),
             "singly" => Err(ServerFailure::NotPassed(NotPassed::Singly)),
+            "too_large" => Err(ServerFailure::NotPassed(NotPassed::TooLarge)),
+            "halved" => Err(ServerFailure::NotPassed(NotPassed::Halved)),
             "waits" => {
-                let entry = usize::try_from(self.count()?).unwrap_or(usize::MAX);
-                Err(ServerFailure::NotPassed(NotPassed::Importing(entry)))
+                let number = |entry: Value| integer(&entry).map(|entry| usize::try_from(entry).unwrap_or(usize::MAX));
+                let entries = self.list()?.map(number).collect::<Result<_, _>>()?;
+                Err(ServerFailure::NotPassed(NotPassed::Importing(entries)))
             }
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(ServerFailure::Corrupt(self.text()?)),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rolltop::board::{Position, SourceNumber};
 use rolltop::store::{Fate, Portion};
 
+use super::healing::{PERSISTENT, cut_inside_a_script};
 use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::given::definition;
@@ -229,4 +230,68 @@ async fn a_board_in_other_partitions_has_reached_the_same() {
     known = store.board(known.name()).await.unwrap().unwrap();
     assert!(send(&store, std::slice::from_ref(&known), after, 100).await);
     assert_eq!(store.redivide(&known, 2).await.unwrap().definition().shards, Some(2));
+    // A partition that has lost what it had joined is not taken for one that has not.
+    known = store.board(known.name()).await.unwrap().unwrap();
+    let lost = keys(&server, &format!("*{{alone/{}}}*:o", known.partitions().unwrap()[0])).swap_remove(0);
+    behind::<()>(&server, &["DEL", &lost]);
+    let partial = store.redivide(&known, 3).await;
+    assert!(matches!(partial, Err(StoreError::EditionsBusy { .. })), "{partial:?}");
+}
+
+/// A server that is restarted twice may have applied the first half of a step.
+#[tokio::test]
+async fn half_of_a_step_is_never_counted_again() {
+    let redis = Engine::available().into_iter().find(|engine| engine.name == "redis");
+    let Some(engine) = redis else { return };
+    // A board of add.lua, one of write.lua, and two of change.lua, one of which writes at once.
+    let metrics = [
+        ("COUNT(24h, e, s)", None, ":r\r\n"),
+        ("COUNT(24h, e, s)", Some("x"), ":r\r\n"),
+        ("MAX(24h, e, v, s)", None, ":r\r\n"),
+        ("COUNT_DISTINCT(24h, e, s, c)", None, ":r\r\n"),
+    ];
+    // What is written between the two starts: an item, or a smaller portion of the same source.
+    let meanwhile = [false, true];
+    for ((metric, id, before), passes) in metrics.into_iter().flat_map(|board| meanwhile.map(|passes| (board, passes)))
+    {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let options = RedisOptions { rewrite_aof: false, ..options(server.url(), ClockMode::Simulated(t(START))) };
+        let store = RedisStore::connect(options).await.unwrap();
+        let board = define(&store, "hot", metric, "1h").await;
+        let change = |at: u64| match metric.contains("DISTINCT") {
+            true => Change::Seen(crate::given::value(&format!("v{at}"))),
+            false => Change::Amount(Amount(at as i64)),
+        };
+        let item = |at: u64| {
+            let item = Increment { change: change(at), ..item(&format!("s{}", at % 40), 1) };
+            if id.is_some() { with_id(item, &format!("{at}")) } else { item }
+        };
+        let pass = async |after: u64, through: u64| {
+            let range = (Position(after.into()), Position(through.into()));
+            let items = (after + 1..=through).map(|at| (Position(at.into()), item(at)));
+            let portion = Portion::new(SOURCE, range, items).unwrap();
+            let portion = if after == 0 { portion.joining() } else { portion };
+            store.pass(vec![(board.clone(), portion)]).await.remove(0)
+        };
+        pass(0, 80).await.unwrap();
+        pass(80, 160).await.unwrap();
+        server.kill();
+        cut_inside_a_script(&server, before.as_bytes());
+        // The server drops the half at its first start, and applies it at its second, with what was written meanwhile.
+        server.restart();
+        assert_eq!(place(&store, std::slice::from_ref(&board)).await.unwrap(), 80, "{metric}");
+        match passes {
+            true => drop(pass(80, 100).await.unwrap()),
+            false => drop(add(&store, &board, [item(1_000)]).await),
+        }
+        server.kill();
+        server.restart();
+        let found = store.reached(&board, SOURCE).await;
+        assert!(
+            matches!(&found, Err(StoreError::Corrupt { detail }) if detail.contains("half of a step")),
+            "{metric}: {found:?}"
+        );
+        let again = pass(80, 160).await;
+        assert!(matches!(again, Err(StoreError::Corrupt { .. })), "{metric}: {again:?}");
+    }
 }

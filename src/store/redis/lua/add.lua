@@ -128,11 +128,15 @@ end
 local source, reached, reached_after
 if argv.fence ~= '' then
   source, reached, reached_after = string.match(argv.fence, '^(%d+) (%S*) (%S+)$')
-  if (redis_call('HGET', keys[#keys], source) or '') ~= reached then
+  local held = redis_call('HMGET', keys[#keys], source, 'n')
+  if (held[1] or '') ~= reached or (tonumber(held[2] or nil) or 0) % 1024 ~= 0 then
     return {'unusual'}
   end
 end
 
+if source then
+  redis_call('HINCRBY', keys[#keys], 'n', 1)
+end
 local version = argv.write_lane .. ':' .. argv.sequence
 -- The main track comes last, because its meta has the record of the operation.
 for t = tracks, 1, -1 do
@@ -160,6 +164,7 @@ for t = tracks, 1, -1 do
   else
     if source then
       redis_call('HSET', keys[#keys], source, reached_after)
+      redis_call('HINCRBY', keys[#keys], 'n', 1023)
     end
     redis_call(
       'HSET', KEYS[1], events, counted, 'version', version, record, argv.sequence .. ':' .. format('%.0f', now) .. ':')

@@ -5,6 +5,10 @@
 --       not have joined), and what it has reached then, separated by spaces. Then the last key is the hash of what is
 --       reached, and `sizes` is not ''
 -- reply elsewhere, what: the partition has reached something else; nothing was done
+--       halved: half of a step was applied, of whatever source; nothing was done
+--
+-- A server that is restarted may have kept only the first writes of a script, and may apply them much later, when other
+-- steps have been made. So the field `n` of the hash gets 1 first and 1,023 last: otherwise it is no multiple of 1,024.
 --
 --- @include tracks
 --- @arguments fence
@@ -15,11 +19,36 @@ if early then
   return early
 end
 local source, reached_before, reached_after
+
+-- Writes what the partition has reached.
+local function set_reached()
+  if source then
+    call('HSET', KEYS[#KEYS], source, reached_after)
+  end
+end
+
+-- Comes before the first write of a step, which may be refused.
+local function begin_step()
+  if source then
+    call('HINCRBY', KEYS[#KEYS], 'n', 1)
+  end
+end
+
+-- Comes after the last write of a step.
+local function end_step()
+  if source then
+    set_reached()
+    call('HINCRBY', KEYS[#KEYS], 'n', 1023)
+  end
+end
+
 if ARGV.fence ~= '' then
   source, reached_before, reached_after = string.match(ARGV.fence, '^(%d+) (%S*) (%S+)$')
-  local reached = call('HGET', KEYS[#KEYS], source) or ''
-  if reached ~= reached_before then
-    return {'elsewhere', reached}
+  local held = call('HMGET', KEYS[#KEYS], source, 'n')
+  if (tonumber(held[2] or nil) or 0) % 1024 ~= 0 then
+    return {'halved'}
+  elseif (held[1] or '') ~= reached_before then
+    return {'elsewhere', held[1] or ''}
   end
 end
 local time, reading = main.read_clock()

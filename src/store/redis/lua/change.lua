@@ -29,8 +29,9 @@
 --       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing
 --       singly: an entry of several items of a step of a source would be refused; nothing was done except advancing
---       waits, position: a step of a source has this entry, a sample or `forget`, while an import is open; nothing was
---       done except advancing
+--       waits, positions: a step of a source has these entries, samples or `forget`, while an import is open; nothing
+--       was done except advancing
+--       too_large: a step of a source would take longer than a script may; nothing was done except advancing
 -- cost  O(log n) per entry, track and command: 5-15 us per entry, and 25-40 us for the call with its socket
 -- why a script: cell, total and score change together or not at all, in all tracks, the effect of each item depends on
 --       the items before it, and the reply is recorded in the same atomic step, which makes it safe to send the
@@ -44,6 +45,11 @@
 -- The number of cells, in addition to those of the entries, after which the remaining entries are left to the next
 -- script.
 local MOST_LOOKED_AT = 3000
+
+if source and main.size == 0 then
+  set_reached()
+  return main.ok()
+end
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 for _, track in ipairs(tracks) do
@@ -117,10 +123,14 @@ for i = 1, #entries do
 end
 
 if source and importing then
+  local waiting = {}
   for i = 1, #entries do
     if is_sample(i) or is_forgetting(i) then
-      return {'waits', i - 1}
+      waiting[#waiting + 1] = i - 1
     end
+  end
+  if #waiting > 0 then
+    return {'waits', waiting}
   end
 end
 
@@ -159,15 +169,19 @@ for i = 1, #entries do
   for _, track in ipairs(changes[i]) do
     faults[i] = track.prepare(track.entries[i]) or faults[i]
   end
+  if source and faults[i] then
+    return {'damaged', 'what the subject ' .. main.subject_of(entries[i].who) .. ' has'}
+  end
 end
 
 -- There is no rollback. So if an edition writes while entries are applied, what samples of the other one may turn out to
 -- need is asked for before.
+local writes_at_once = false
+for _, own in ipairs(editions) do
+  writes_at_once = writes_at_once or own[1].writes_at_once
+end
 local function name_slots_of_samples()
-  local writes_at_once, sampled = false, {}
-  for _, own in ipairs(editions) do
-    writes_at_once = writes_at_once or own[1].writes_at_once
-  end
+  local sampled = {}
   for i = 1, writes_at_once and #entries or 0 do
     for _, track in ipairs(is_sample(i) and changes[i] or {}) do
       sampled[track] = true
@@ -278,13 +292,18 @@ local function apply_to(number)
   return was_refused[decides], counting > 0
 end
 
+if writes_at_once then
+  begin_step()
+end
 local outcomes, refused = {}, {}
 for i, entry in ipairs(entries) do
   local field, is_look, looked_at, sampling = fields[i], #changes[i] == 0, 0, is_sample(i)
   for _, track in ipairs(changes[i]) do
     looked_at = looked_at + track.work.looked_at
   end
-  if refused[entry.who] or looked_at > MOST_LOOKED_AT and not source then
+  if source and looked_at > MOST_LOOKED_AT and i > 1 and not writes_at_once then
+    return {'too_large'}
+  elseif refused[entry.who] or looked_at > MOST_LOOKED_AT and not source then
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
@@ -300,9 +319,12 @@ for i, entry in ipairs(entries) do
     if not faults[i] then
       outcomes[i], is_counted = apply_to(i)
     end
+    if source and outcomes[i] == 'damaged' then
+      return {'damaged', 'what the subject ' .. main.subject_of(entry.who) .. ' has'}
+    end
     has_sampled = has_sampled or sampling and is_counted
     if outcomes[i] == 'refused' and entry.code >= 2 then
-      -- Nothing is written yet: of two editions of which one writes at once, each item of a step is an entry.
+      -- Nothing is written yet: where an edition writes at once, each item of a step is an entry.
       if source then
         return {'singly'}
       end
@@ -317,6 +339,9 @@ end
 gave_up = give_up()
 if gave_up then
   return gave_up
+end
+if not writes_at_once then
+  begin_step()
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
@@ -356,7 +381,5 @@ end
 for number = 2, #tracks do
   tracks[number].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
 end
-if source then
-  call('HSET', KEYS[#KEYS], source, reached_after)
-end
+end_step()
 return main.record(reply)

@@ -49,9 +49,7 @@ local tonumber, floor, text_of = tonumber, math.floor, string.format
 
 local reply = main.ok()
 if ENTRIES == 0 then
-  if source then
-    call('HSET', KEYS[#KEYS], source, reached_after)
-  end
+  set_reached()
   return reply
 end
 
@@ -147,8 +145,8 @@ local function changed_by(number)
 end
 
 -- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not
--- simply counted and the scores that are wanted. Returns false if one of two editions refuses an entry, or if one of
--- several items is refused in a step of a source.
+-- simply counted and the scores that are wanted. Returns `all`, or the reply if nothing may be written: one of two editions
+-- refuses an entry, or a step of a source has an entry that is damaged, or one of several items that is refused.
 local function judge_entries()
   -- asked: by position in the reply, the subject whose score is wanted. refused: by subject, whether a sum was refused
   -- whose items must be tried before later entries. slots, sums, places: by track, the slot of the entry, or false, its
@@ -185,14 +183,17 @@ local function judge_entries()
           local sum = before and before + amount
           -- A number that is not whole was not written by this store.
           if not before or before % 1 ~= 0 then
+            if source then
+              return {'damaged', 'the amount of ' .. subject}
+            end
             outcome = 'damaged'
             break
           elseif sum > bound or sum < -bound then
             if has_two then
-              return false
+              return {'unusual'}
             end
             if source and tonumber(items) > 1 then
-              return false
+              return {'singly'}
             end
             outcome = 'refused'
             refused[subject] = code % 4 >= 2 or nil
@@ -248,7 +249,7 @@ local function judge_entries()
   for at, subject in pairs(asked) do
     reply[at] = text_of('%.0f', main.scores[subject] or 0)
   end
-  return true
+  return 'all'
 end
 
 -- Returns those of `some` whose final value is 0.
@@ -306,9 +307,11 @@ end
 if HAS_IDS then
   read_ids()
 end
-if not judge_entries() then
-  return {source and #editions == 1 and 'singly' or 'unusual'}
+local verdict = judge_entries()
+if verdict ~= 'all' then
+  return verdict
 end
+begin_step()
 for t = 1, #tracks do
   save(tracks[t])
 end
@@ -329,8 +332,6 @@ end
 for t = 2, #tracks do
   tracks[t].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
 end
-if source then
-  call('HSET', KEYS[#KEYS], source, reached_after)
-end
+end_step()
 -- `retiring` counts sealed slots, to which no write is made, so the header is still correct.
 return main.record(reply)

@@ -52,8 +52,12 @@ pub(in crate::store::redis) enum NotPassed {
     Elsewhere(String),
     /// A sum is refused, so that its items have to be tried one by one.
     Singly,
-    /// The entry with this number is a sample, or removes a value, while an import is open.
-    Importing(usize),
+    /// The entries with these numbers are samples, or remove values, while an import is open.
+    Importing(Vec<usize>),
+    /// It would take longer than a script may.
+    TooLarge,
+    /// A restart of the server has left half of a step, so that nothing can be said about what is counted.
+    Halved,
 }
 
 /// The reply of a server that did not do a command. All variants except `Failed` are handled within
@@ -176,6 +180,9 @@ impl ServerFailure {
             ServerFailure::NoImport(detail) => StoreError::NoImport { detail },
             ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },
             ServerFailure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
+            ServerFailure::NotPassed(NotPassed::Halved) => StoreError::Corrupt {
+                detail: "a restart of the server has applied half of a step of a source, so it is not known which items are counted; remove the board, define it again and fill it from the log".to_owned(),
+            },
             ServerFailure::KeptChanging | ServerFailure::NotPassed(_) => {
                 StoreError::Overloaded { retry_after: Duration::from_secs(1) }
             }

@@ -1,6 +1,7 @@
 //! Steps of sources. Each is one script, which counts and moves what is reached; or nothing, if it cannot do all of it. So
 //! unlike other writes a step is not combined with those of other callers, and its items are never in two scripts.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -17,6 +18,7 @@ use crate::board::{Kind, SourceNumber};
 use crate::store::portion::{Step, Walk};
 use crate::store::receive::receive;
 use crate::store::redis::partition::Partition;
+use crate::store::redis::passing;
 use crate::store::redis::reply::ScriptStatus;
 use crate::store::redis::servers::{NotPassed, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Session};
@@ -26,6 +28,8 @@ use crate::store::{Added, Passed, Portion, Reached, Rejection, Result, StoreErro
 const MOST_TOGETHER: usize = 2_000;
 /// The number of the first lane of steps. Those before it are of combined writes.
 const FIRST_LANE: usize = 16;
+/// The largest number of portions that are passed at the same time. The others wait.
+const MOST_AT_ONCE: usize = 64;
 
 /// The way of portions to [`run`], which is on the thread of all writes.
 #[derive(Debug)]
@@ -77,21 +81,33 @@ impl Passing {
 /// Passes portions until the store is dropped. Each is passed to its end, also if nobody waits for the answer any more.
 pub(in crate::store::redis) async fn run(session: Arc<Session>, mut portions: mpsc::UnboundedReceiver<WaitingPortion>) {
     let passer = Passer { session, sequence: AtomicU64::new(0) };
-    let (mut free, mut lanes) = (Vec::new(), FIRST_LANE..);
+    // The lanes that are in use, by partition. A lane leaves a record in its partition for some minutes, so there should be
+    // few.
+    let mut lanes: HashMap<String, BTreeSet<usize>> = HashMap::new();
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
-            waiting = portions.recv() => {
+            waiting = portions.recv(), if running.len() < MOST_AT_ONCE => {
                 let Some(WaitingPortion { partition, portion, answer }) = waiting else { break };
-                let Some(lane) = free.pop().or_else(|| lanes.next()) else { break };
+                let key = partition.main().keys.reached();
+                let used = lanes.entry(key.clone()).or_default();
+                let Some(lane) = (FIRST_LANE..).find(|lane| !used.contains(lane)) else { break };
+                used.insert(lane);
                 let passer = &passer;
                 // Boxed, because a future is moved several times before it runs.
                 running.push(Box::pin(async move {
                     let _ = answer.send(passer.pass(&partition, lane, &portion).await);
-                    lane
+                    (key, lane)
                 }));
             }
-            Some(lane) = running.next() => free.push(lane),
+            Some((key, lane)) = running.next() => {
+                if let Some(used) = lanes.get_mut(&key) {
+                    used.remove(&lane);
+                    if used.is_empty() {
+                        lanes.remove(&key);
+                    }
+                }
+            }
         }
     }
     while running.next().await.is_some() {}
@@ -199,25 +215,21 @@ impl Passer {
                     left.singly = true;
                     continue;
                 }
-                Err(ServerFailure::NotPassed(NotPassed::Importing(entry))) => {
-                    let items = planned.plan.entries.get(entry).map_or(&[][..], |entry| &entry.items);
-                    return Ok(Stepped::Stopped(items.iter().map(|item| (*item, Rejection::ImportOpen)).collect()));
+                Err(ServerFailure::NotPassed(NotPassed::Importing(waiting))) => {
+                    let waiting = waiting.iter().filter_map(|entry| planned.plan.entries.get(*entry));
+                    let items = waiting.flat_map(|entry| &entry.items);
+                    return Ok(Stepped::Stopped(items.map(|item| (*item, Rejection::ImportOpen)).collect()));
                 }
-                Err(ServerFailure::NotPassed(NotPassed::Elsewhere(text))) => return elsewhere(&text),
+                Err(ServerFailure::NotPassed(NotPassed::TooLarge)) if flush.len() > 1 => {
+                    return Ok(Stepped::TooLarge(2, 1));
+                }
+                Err(ServerFailure::NotPassed(NotPassed::Elsewhere(text))) => {
+                    return Ok(Stepped::Elsewhere(passing::parse(&text)?));
+                }
                 Err(failure) => return Err(failure),
             };
             left.now = Some(moved_to);
         }
         Err(ServerFailure::KeptChanging)
-    }
-}
-
-fn elsewhere(text: &str) -> Result<Stepped, ServerFailure> {
-    if text.is_empty() {
-        return Ok(Stepped::Elsewhere(None));
-    }
-    match Reached::parse(text) {
-        Some(reached) => Ok(Stepped::Elsewhere(Some(reached))),
-        None => Err(ServerFailure::Corrupt(format!("what is reached of a source is '{text}'"))),
     }
 }
