@@ -3,7 +3,7 @@
 //! A step is a compare-and-set: if the board has [reached](Reached) exactly this much of the source, count these items
 //! and have it reach that much, all at once; otherwise do nothing, and say what it has reached. So of a portion that is
 //! repeated, comes out of order or from two senders, or follows a crash at any point, each item is counted once. A
-//! [`Walk`] divides a portion into steps. It leaves no holes: what is counted of a lane is always a prefix.
+//! [`PortionWalk`] divides a portion into steps. It leaves no holes: what is counted of a lane is always a prefix.
 
 use std::ops::Range;
 
@@ -138,7 +138,7 @@ pub struct Passed {
 
 /// Items to count at once.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct SourceStep {
     /// The items, in their order. There may be none.
     pub batch: Batch,
     /// What the board must have reached. `None`: it must not have joined.
@@ -149,7 +149,7 @@ pub(super) struct Step {
     items: Vec<usize>,
 }
 
-impl Step {
+impl SourceStep {
     /// Returns whether an item that is refused stops its lane, because another attempt may count it. `latest` is the
     /// latest time that an item may have now.
     pub(super) fn stops(&self, item: usize, reason: Rejection, latest: Timestamp) -> bool {
@@ -170,8 +170,8 @@ impl Step {
 
 /// How far a portion is counted, and in which steps it goes on.
 #[derive(Debug)]
-pub(super) struct Walk<'p> {
-    portion: &'p Portion,
+pub(super) struct PortionWalk {
+    portion: Portion,
     /// The indexes of the items, lane by lane.
     order: Vec<usize>,
     lanes: [LaneWalk; LANES],
@@ -196,10 +196,10 @@ struct LaneWalk {
     to: Position,
 }
 
-impl<'p> Walk<'p> {
+impl PortionWalk {
     /// Begins with the expectation that the board has reached the position after which the portion begins, or that it
     /// joins.
-    pub(super) fn new(portion: &'p Portion) -> Self {
+    pub(super) fn new(portion: Portion) -> Self {
         let lane_of_item: Vec<_> = portion.batch.increments.iter().map(|item| lane_of(&item.subject)).collect();
         let mut order: Vec<_> = (0..lane_of_item.len()).collect();
         // A stable sort: a lane has its items in their order.
@@ -212,8 +212,8 @@ impl<'p> Walk<'p> {
             LaneWalk { next: places.start, end: places.end, places, to: portion.through }
         });
         let fates = vec![Fate::Waits(None); order.len()];
-        let reached = Reached::evenly(portion.after);
-        Self { portion, order, lanes, reached, has_joined: !portion.joins, is_known: false, fates }
+        let (reached, has_joined) = (Reached::evenly(portion.after), !portion.joins);
+        Self { portion, order, lanes, reached, has_joined, is_known: false, fates }
     }
 
     /// Goes on from what the board has reached, which is not what was expected. `None` stands for a board that has not
@@ -262,9 +262,10 @@ impl<'p> Walk<'p> {
         taken
     }
 
-    /// Returns the next step, or `None` if there is nothing left to do; the first one may only ask. It has whole lanes, as many as have at most
-    /// `most` items together, or else the first `most` items of one lane, and at least one.
-    pub(super) fn next(&self, most: usize) -> Option<Step> {
+    /// Returns the next step, or `None` if there is nothing left to do. It has whole lanes, as many as have at most `most`
+    /// items together, or else the first `most` items of one lane, and at least one. The first step may have no items and
+    /// only ask what the board has reached.
+    pub(super) fn next(&self, most: usize) -> Option<SourceStep> {
         let (mut items, mut raised) = (Vec::<usize>::new(), Vec::new());
         for (number, lane) in self.lanes.iter().enumerate() {
             let left = &self.order[lane.next..lane.end];
@@ -286,7 +287,7 @@ impl<'p> Walk<'p> {
         }
         items.sort_unstable();
         let increments = items.iter().map(|item| self.portion.batch.increments[*item].clone()).collect();
-        Some(Step {
+        Some(SourceStep {
             batch: Batch { increments, return_scores: false },
             from: self.has_joined.then(|| self.reached.clone()),
             to: self.reached.raised(raised),
@@ -295,7 +296,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Records that a step was done, with the outcomes of its items.
-    pub(super) fn did(&mut self, step: Step, outcomes: impl IntoIterator<Item = Outcome>) {
+    pub(super) fn did(&mut self, step: SourceStep, outcomes: impl IntoIterator<Item = Outcome>) {
         for (item, outcome) in step.items.iter().zip(outcomes) {
             self.fates[*item] = Fate::Done(outcome);
         }
@@ -305,7 +306,7 @@ impl<'p> Walk<'p> {
 
     /// Records that an item of a step, which was not done, cannot be counted now. It waits, and so does what follows in
     /// its lane.
-    pub(super) fn hold(&mut self, step: &Step, item: usize, reason: Rejection) {
+    pub(super) fn hold(&mut self, step: &SourceStep, item: usize, reason: Rejection) {
         let item = step.items[item];
         let to = self.portion.before[item];
         let lane = &mut self.lanes[lane_of(&self.portion.batch.increments[item].subject)];

@@ -8,7 +8,7 @@ use super::log_operations::LogOperations;
 use super::writing::{self, MAX_PLANNED_UNDER_LOCK, Undone};
 use super::{Awaited, Embedded};
 use crate::board::{Board, SourceNumber, Window};
-use crate::store::portion::{Step, Walk};
+use crate::store::portion::{PortionWalk, SourceStep};
 use crate::store::{Added, LANES, Passed, Portion, Reached, Rejection, Result};
 
 /// The largest number of items of a step, and that of the first one. A step that is done quickly is followed by one that
@@ -34,24 +34,25 @@ enum Stepped {
 
 impl Embedded {
     /// See [`Store::pass`](crate::store::Store::pass).
-    pub(super) async fn pass_portions(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
+    pub(super) async fn pass_portions(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
         let mut passed = Vec::with_capacity(portions.len());
         for (board, portion) in portions {
-            passed.push(self.pass_portion(board, portion).await);
+            passed.push(self.pass_portion(&board, portion).await);
         }
         // What was done before may still be on its way to the disk, and an item that is repeated is acknowledged too.
-        let tickets = portions.iter().map(|_| self.journal().ticket_for_all_appended()).collect();
+        let tickets = passed.iter().map(|_| self.journal().ticket_for_all_appended()).collect();
         let waited = self.journal().wait_all(tickets).await;
         passed.into_iter().zip(waited).map(|(passed, waited)| waited.and(passed)).collect()
     }
 
     /// Applies a portion to memory and appends it to the journal.
-    async fn pass_portion(&self, board: &Arc<Board>, portion: &Portion) -> Result<Passed> {
-        let mut walk = Walk::new(portion);
+    async fn pass_portion(&self, board: &Arc<Board>, portion: Portion) -> Result<Passed> {
+        let source = portion.source();
+        let mut walk = PortionWalk::new(portion);
         let (mut frame, mut failure, mut most) = (None, None, FIRST_TOGETHER);
         while let Some(step) = walk.next(most) {
             let started = Instant::now();
-            let stepped = match self.step(board, portion.source(), &step) {
+            let stepped = match self.step(board, source, &step) {
                 Ok(Stepped::Done(added)) => {
                     frame = Some(added.frame);
                     walk.did(step, added.outcomes);
@@ -88,7 +89,7 @@ impl Embedded {
     }
 
     /// Does a step, or nothing.
-    fn step(&self, board: &Board, source: SourceNumber, step: &Step) -> Result<Stepped> {
+    fn step(&self, board: &Board, source: SourceNumber, step: &SourceStep) -> Result<Stepped> {
         // A portion may end after any step, so each is admitted by itself.
         let _permit = self.journal().admit(writing::max_log_bytes(board, &step.batch) + REACHED_LOG_BYTES)?;
         let items = step.batch.increments.len();

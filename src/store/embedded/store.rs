@@ -261,7 +261,7 @@ impl Store for Embedded {
     }
 
     async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
-        self.pass_portions(&portions).await
+        self.pass_portions(portions).await
     }
 
     async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {

@@ -50,7 +50,7 @@ impl Model {
     }
 
     /// Does a step if the board has reached what it begins with, which is stored as a text.
-    fn step(&mut self, walk: &mut Walk<'_>, step: Step) -> Result<()> {
+    fn step(&mut self, walk: &mut PortionWalk, step: SourceStep) -> Result<()> {
         if self.reached.as_ref().map(Reached::text) != step.from.as_ref().map(Reached::text) {
             return walk.meet(self.reached.clone());
         }
@@ -65,8 +65,8 @@ impl Model {
         Ok(())
     }
 
-    fn send(&mut self, portion: &Portion, most: usize) -> Result<Passed> {
-        let mut walk = Walk::new(portion);
+    fn send(&mut self, portion: Portion, most: usize) -> Result<Passed> {
+        let mut walk = PortionWalk::new(portion);
         while let Some(step) = walk.next(most) {
             self.step(&mut walk, step)?;
         }
@@ -106,7 +106,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 /// Asserts that items wait exactly if the sender knows them as not reached.
-fn check_fates(walk: &Walk<'_>) {
+fn check_fates(walk: &PortionWalk) {
     for (at, fate) in walk.fates.iter().enumerate() {
         let lane = lane_of(&walk.portion.batch.increments[at].subject);
         let is_reached = walk.has_joined && walk.reached.in_lane(lane) >= walk.portion.positions[at];
@@ -139,8 +139,7 @@ proptest! {
             match event {
                 Event::Begin(from, len, most) => {
                     let after = place.unwrap_or(0).saturating_add_signed(from.into());
-                    let sent = Box::leak(Box::new(portion(&log, after, after + len, after == 0)));
-                    senders.push((Walk::new(sent), most));
+                    senders.push((PortionWalk::new(portion(&log, after, after + len, after == 0)), most));
                 }
                 Event::Step(who, held) if !senders.is_empty() => {
                     let at = who % senders.len();
@@ -177,7 +176,7 @@ proptest! {
         }
         // Then a sender asks where to go on, and is not disturbed.
         let after = model.reached.as_ref().map_or(Position(0), Reached::least);
-        model.send(&portion(&log, after.0, end.max(after.0), true), 5).unwrap();
+        model.send(portion(&log, after.0, end.max(after.0), true), 5).unwrap();
         model.check();
         prop_assert!(model.counted.iter().all(|counted| *counted == 1));
         prop_assert_eq!(model.reached.unwrap().least(), Position(end.max(after.0)));
@@ -189,11 +188,10 @@ fn the_result_says_what_became_of_each_item() {
     let log: Log = vec![(1, 0), (2, 1), (3, 0), (4, 1), (5, 0), (6, 1), (7, 1)];
     assert_ne!(lane_of(&subject(0)), lane_of(&subject(1)));
     let mut model = Model::new(log.clone());
-    let passed = model.send(&portion(&log, 0, 2, true), 10).unwrap();
+    let passed = model.send(portion(&log, 0, 2, true), 10).unwrap();
     assert_eq!((passed.fates, passed.reached), (vec![Fate::Done(COUNTED); 2], Reached::evenly(Position(2))));
     // The same again, and more.
-    let again = portion(&log, 0, 9, true);
-    let mut walk = Walk::new(&again);
+    let mut walk = PortionWalk::new(portion(&log, 0, 9, true));
     walk.meet(model.reached.clone()).unwrap();
     let step = walk.next(10).unwrap();
     assert_eq!(step.items, [2, 3, 4, 5, 6]);
@@ -209,20 +207,20 @@ fn the_result_says_what_became_of_each_item() {
     let full = Fate::Waits(Some(Rejection::MemoryFull));
     assert_eq!(passed.fates, [Fate::Repeated, Fate::Repeated, done, full, done, waits, waits]);
     assert_eq!(passed.reached.least(), Position(3), "the place from which the source goes on");
-    model.send(&portion(&log, 3, 9, false), 1).unwrap();
+    model.send(portion(&log, 3, 9, false), 1).unwrap();
     assert_eq!((model.counted.clone(), model.reached.clone()), (vec![1; 7], Some(Reached::evenly(Position(9)))));
 }
 
 #[test]
 fn a_portion_without_items_moves_the_board_on() {
     let mut model = Model::new(Vec::new());
-    model.send(&portion(&[], 7, 7, true), 10).unwrap();
+    model.send(portion(&[], 7, 7, true), 10).unwrap();
     assert_eq!(model.reached, Some(Reached::evenly(Position(7))), "it has joined there");
-    let walk = |after, joins, reached| Walk::new(&portion(&[], after, 20, joins)).meet(reached);
+    let walk = |after, joins, reached| PortionWalk::new(portion(&[], after, 20, joins)).meet(reached);
     assert!(matches!(walk(8, true, model.reached.clone()), Err(StoreError::SourceBehind { at: Some(Position(7)) })));
     assert!(walk(5, false, model.reached.clone()).is_ok());
     assert!(matches!(walk(7, false, None), Err(StoreError::SourceBehind { at: None })));
-    model.send(&portion(&[], 7, 20, false), 10).unwrap();
+    model.send(portion(&[], 7, 20, false), 10).unwrap();
     assert_eq!(model.reached, Some(Reached::evenly(Position(20))));
 }
 
@@ -244,7 +242,7 @@ fn only_what_a_later_attempt_may_count_stops_a_lane() {
     let ahead = |millis| Increment { at: Some(Timestamp::from_millis(now.millis() + millis)), ..increment(0) };
     let items = [3_600_000, 3_600_001].map(ahead).into_iter().zip(1..).map(|(item, at)| (Position(at), item));
     let early = Portion::new(SourceNumber(1), (Position(0), Position(2)), items).unwrap().joining();
-    let step = Walk::new(&early).next(2).unwrap();
+    let step = PortionWalk::new(early).next(2).unwrap();
     assert!(step.stops(0, Rejection::TooEarly, now) && !step.stops(1, Rejection::TooEarly, now));
     for reason in [Rejection::MemoryFull, Rejection::TooManySubjects, Rejection::ImportOpen] {
         assert!(step.stops(1, reason, now), "{reason:?}");

@@ -15,7 +15,7 @@ use super::lane::entry_replies;
 use super::operation::{Fence, WriteLane, WriteOperation};
 use super::plan::{Planned, Unplanned};
 use crate::board::{Kind, SourceNumber};
-use crate::store::portion::{Step, Walk};
+use crate::store::portion::{PortionWalk, SourceStep};
 use crate::store::receive::receive;
 use crate::store::redis::partition::Partition;
 use crate::store::redis::passing;
@@ -96,7 +96,7 @@ pub(in crate::store::redis) async fn run(session: Arc<Session>, mut portions: mp
                 let passer = &passer;
                 // Boxed, because a future is moved several times before it runs.
                 running.push(Box::pin(async move {
-                    let _ = answer.send(passer.pass(&partition, lane, &portion).await);
+                    let _ = answer.send(passer.pass(&partition, lane, portion).await);
                     (key, lane)
                 }));
             }
@@ -114,14 +114,15 @@ pub(in crate::store::redis) async fn run(session: Arc<Session>, mut portions: mp
 }
 
 impl Passer {
-    async fn pass(&self, partition: &Arc<Partition>, lane: usize, portion: &Portion) -> Result<Passed> {
-        let mut walk = Walk::new(portion);
+    async fn pass(&self, partition: &Arc<Partition>, lane: usize, portion: Portion) -> Result<Passed> {
+        let source = portion.source();
+        let mut walk = PortionWalk::new(portion);
         let (mut frame, mut failure, mut most) = (None, None, MOST_TOGETHER);
         let mut in_vain = 0;
         while let Some(step) = walk.next(most) {
             let items = step.batch.increments.len();
             in_vain += 1;
-            let stepped = match self.step(partition, lane, portion.source(), &step).await {
+            let stepped = match self.step(partition, lane, source, &step).await {
                 Ok(Stepped::Done(added, (entries, limit))) => {
                     frame = Some(added.frame);
                     walk.did(step, added.outcomes);
@@ -163,7 +164,7 @@ impl Passer {
         partition: &Arc<Partition>,
         lane: usize,
         source: SourceNumber,
-        step: &Step,
+        step: &SourceStep,
     ) -> Result<Stepped, ServerFailure> {
         let session = &self.session;
         let at = session.servers.at();

@@ -3,8 +3,9 @@
 
 use super::crashes::survives;
 use super::*;
-use crate::board::{Position, SourceNumber};
-use crate::store::{Fate, Portion, lane_of};
+use crate::board::{Position, SourceNumber, TrackId};
+use crate::store::embedded::storage::files::simulated::Crash;
+use crate::store::{Fate, Portion, Reached, lane_of};
 
 const SOURCE: SourceNumber = SourceNumber(1);
 /// The number of portions, each with this number of items: of several steps.
@@ -100,4 +101,32 @@ fn portions_survive_crashes_with_always() {
 #[test]
 fn portions_survive_crashes_with_everysec() {
     survives(Durability::EverySecond, script, check);
+}
+
+/// The operations of a step are about several tracks. What is reached must not go with one that the board no longer has.
+#[test]
+fn what_is_reached_outlives_an_edition_that_was_written_to_with_it() {
+    let disk = Simulated::new();
+    let open = |disk: &Simulated| {
+        let options = EmbeddedOptions::new("/data", ClockMode::Simulated(START));
+        Embedded::open_on(Arc::new(disk.clone()), options, Pace::default()).unwrap()
+    };
+    runtime().block_on(async {
+        let store = open(&disk);
+        let alone = define_board(&store).await.unwrap();
+        let next = Definition::new("SUM(2h, sale, amount, seller)".parse().unwrap(), "1h".parse().unwrap());
+        let pair = store.change_editions(&alone, alone.attached(next, TrackId(77)).unwrap()).await.unwrap();
+        let for_both = |item: Increment| Increment { other: Some(Box::new(item.change.clone())), ..item };
+        let passed = store.pass(vec![(pair.clone(), portion(0).with_items(for_both))]).await.remove(0).unwrap();
+        assert!(passed.failure.is_none());
+        store.change_editions(&pair, pair.detached()).await.unwrap();
+    });
+    let disk = disk.crash(1, Crash::Killed);
+    runtime().block_on(async {
+        let store = open(&disk);
+        let board = define_board(&store).await.unwrap();
+        has(&store, &board, |item| item < ITEMS, "after a kill").await;
+        let reached = store.reached(&board, SOURCE).await.unwrap();
+        assert_eq!(reached, Some(Reached::evenly(portion(0).through())));
+    });
 }
