@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rolltop::board::{Board, Position, SourceNumber};
 use rolltop::store::{Added, Batch, Fate, Increment, Outcome, Portion, Rejection, Result, Store, StoreError};
 
-/// Adds a batch as the items of a new source. What waits for an item that cannot be counted now is sent again without
-/// that item, and the whole of it once more, which must change nothing.
+/// Adds a batch as the items of a new source. What waits is sent again as those of another one, until nothing more is
+/// counted: then what stops its lane is refused, and what follows goes on without it. After each portion the whole of it is
+/// sent once more, which must change nothing of what was done.
 pub async fn add(store: &dyn Store, board: &Arc<Board>, batch: Batch) -> Result<Added> {
     let mut outcomes = vec![Outcome::Rejected(Rejection::TooLate); batch.increments.len()];
     let mut left: Vec<(usize, Increment)> = batch.increments.iter().cloned().enumerate().collect();
@@ -22,20 +23,32 @@ pub async fn add(store: &dyn Store, board: &Arc<Board>, batch: Batch) -> Result<
         if let Some(error) = passed.failure {
             return Err(error);
         }
+        frame = passed.frame;
+        let is_counted = passed.fates.iter().any(|fate| matches!(fate, Fate::Done(_)));
+        if is_counted {
+            let again = store.pass(vec![(board.clone(), portion)]).await.remove(0)?;
+            for (first, again) in passed.fates.iter().zip(&again.fates) {
+                assert!(!matches!(first, Fate::Done(_)) || *again == Fate::Repeated, "{first:?} and then {again:?}");
+            }
+            for (((place, _), first), again) in left.iter().zip(&passed.fates).zip(&again.fates) {
+                if let (Fate::Done(outcome), _) | (Fate::Waits(_), Fate::Done(outcome)) = (*first, *again) {
+                    outcomes[*place] = outcome;
+                }
+            }
+            let is_left = |fates: (&Fate, &Fate)| matches!(fates, (Fate::Waits(_), Fate::Waits(_)));
+            let fates = passed.fates.iter().zip(&again.fates);
+            left = left.into_iter().zip(fates).filter(|(_, fates)| is_left(*fates)).map(|(item, _)| item).collect();
+            continue;
+        }
         let mut waiting = Vec::new();
         for ((place, item), fate) in left.into_iter().zip(&passed.fates) {
             match *fate {
-                Fate::Done(outcome) => outcomes[place] = outcome,
                 Fate::Waits(Some(reason)) => outcomes[place] = Outcome::Rejected(reason),
                 Fate::Waits(None) => waiting.push((place, item)),
-                Fate::Repeated => panic!("an item of a new source was repeated"),
+                other => panic!("{other:?} of an item of a new source, of which nothing was counted"),
             }
         }
-        let again = store.pass(vec![(board.clone(), portion)]).await.remove(0)?;
-        for (first, again) in passed.fates.iter().zip(&again.fates) {
-            assert_eq!(matches!(first, Fate::Done(_)), *again == Fate::Repeated, "{first:?} and then {again:?}");
-        }
-        (left, frame) = (waiting, passed.frame);
+        left = waiting;
     }
     let frame = frame.unwrap_or_else(|| panic!("a portion has no frame"));
     Ok(Added { frame, outcomes, newer: None })

@@ -125,7 +125,7 @@ end
 if source and importing then
   local waiting = {}
   for i = 1, #entries do
-    if is_sample(i) or is_forgetting(i) then
+    if (is_sample(i) or is_forgetting(i)) and not is_duplicate[fields[i] or ''] then
       waiting[#waiting + 1] = i - 1
     end
   end
