@@ -6,6 +6,8 @@ use std::fmt;
 ///
 /// 128 bits are enough for the offsets of Kafka, for the ids of Redis Streams (two numbers of 64 bits) and for a further
 /// number where one message has several items.
+// Aligned as other numbers are, so that errors, and the futures that may return one, do not grow.
+#[repr(Rust, packed(8))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u128);
 
@@ -16,7 +18,7 @@ impl Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        { self.0 }.fmt(f)
     }
 }
 

@@ -80,9 +80,9 @@ impl Reached {
     /// values have equal texts.
     pub fn text(&self) -> String {
         match &self.0 {
-            Lanes::Even(position) => format!("{:x}", position.0),
+            Lanes::Even(position) => format!("{:x}", { position.0 }),
             Lanes::Uneven(lanes) => {
-                let lanes: Vec<_> = lanes.iter().map(|lane| format!("{:x}", lane.0)).collect();
+                let lanes: Vec<_> = lanes.iter().map(|lane| format!("{:x}", { lane.0 })).collect();
                 lanes.join(",")
             }
         }

@@ -75,6 +75,7 @@ mod partition;
 mod partition_clock;
 mod partitions;
 mod passing;
+mod reached;
 mod reads;
 mod redivision;
 mod removing;

@@ -1,16 +1,12 @@
 //! Portions of sources. A board counts a portion in each of its partitions, at the same time, and each has reached by
 //! itself what it has. A partition without items of the portion moves on too.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
-use redis::cmd;
 
-use super::partition::Partition;
-use super::servers::{Channel, NotPassed, ServerFailure};
-use super::session::Session;
-use super::{RedisStore, boards, redivision, timekeeping};
+use super::reply::reached_of;
+use super::{RedisStore, boards, reached, redivision, timekeeping};
 use crate::board::{Board, Position, SourceNumber};
 use crate::store::{Fate, Passed, Portion, Reached, Result, StoreError};
 
@@ -42,8 +38,8 @@ impl RedisStore {
     pub(super) async fn read_reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
         let partitions = self.session.partitions_of(board);
         let read = partitions.all().iter().cloned().map(|partition| async move {
-            let all = all_reached(&self.session, &partition).await?;
-            all.get(&source.to_string()).map_or(Ok(None), |text| parse(text))
+            let all = reached::of_partition(&self.session, &partition).await?;
+            all.get(&source.to_string()).map_or(Ok(None), |text| reached_of(text))
         });
         let reached = try_join_all(read).await.map_err(|failure| self.error(failure))?;
         // What was read is of this board, if it still is as the caller knows it.
@@ -57,54 +53,6 @@ impl RedisStore {
         let all: Option<Vec<_>> = reached.into_iter().collect();
         Ok(all.and_then(|all| all.into_iter().reduce(|one, other| one.both(&other))))
     }
-}
-
-/// Returns what a partition has reached of each source, by its number.
-async fn all_reached(session: &Session, partition: &Partition) -> Result<BTreeMap<String, String>, ServerFailure> {
-    let mut command = cmd("HGETALL");
-    command.arg(partition.main().keys.reached());
-    let mut reply = session.read(&command).await?;
-    let mut reached = BTreeMap::new();
-    while !reply.is_empty() {
-        reached.insert(reply.text()?, reply.text()?);
-    }
-    // See begin.lua.
-    let steps = reached.remove("n").unwrap_or_default();
-    let is_whole = steps.is_empty() || steps.parse().is_ok_and(|steps: u64| steps.is_multiple_of(1_024));
-    if is_whole { Ok(reached) } else { Err(ServerFailure::NotPassed(NotPassed::Halved)) }
-}
-
-/// Reads the stored form of what a partition has reached. An empty text stands for a partition that has not joined.
-pub(super) fn parse(text: &str) -> Result<Option<Reached>, ServerFailure> {
-    let damaged = || ServerFailure::Corrupt(format!("what is reached of a source is '{text}'"));
-    if text.is_empty() { Ok(None) } else { Reached::parse(text).map(Some).ok_or_else(damaged) }
-}
-
-/// Copies what a frozen board has reached of its sources to its copy, which has other partitions.
-///
-/// Returns [`StoreError::EditionsBusy`] if the partitions have not all reached the same position of a source, and the
-/// same in all lanes: then no partition of the copy would know what it has.
-pub(super) async fn copy(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<()> {
-    let failed = |failure| session.servers.error(failure);
-    let read = |partition: Arc<Partition>| async move { all_reached(session, &partition).await };
-    let all = try_join_all(session.partitions_of(from).all().iter().cloned().map(read)).await.map_err(failed)?;
-    let Some(first) = all.first() else { return Ok(()) };
-    let is_even = |text: &String| Reached::parse(text).is_some_and(|reached| reached.is_even());
-    if all.iter().any(|own| own != first || !own.values().all(is_even)) {
-        let detail = "the partitions of the board have not reached the same position of each source: send what follows until they have, then begin the change again";
-        return Err(StoreError::EditionsBusy { detail: detail.to_owned() });
-    }
-    let write = |partition: Arc<Partition>| async move {
-        for (source, text) in first {
-            // An attempt that arrives late must not take the source back.
-            let mut command = cmd("HSETNX");
-            command.arg(partition.main().keys.reached()).arg(source).arg(text);
-            session.servers.set(Channel::Calls, &command).await?;
-        }
-        Ok(())
-    };
-    try_join_all(session.partitions_of(to).all().iter().cloned().map(write)).await.map_err(failed)?;
-    Ok(())
 }
 
 /// Returns the result of a portion, given those of the partitions with the indexes of their items.

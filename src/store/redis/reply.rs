@@ -6,10 +6,17 @@ use super::kinds;
 use super::numbers::read_amount;
 use super::servers::{NotPassed, ServerFailure};
 use crate::board::{Aggregate, Amount, Counted, Frame, Kind, Moderation, Subject, Timestamp, Value as Score, Window};
+use crate::store::Reached;
 
 /// The values of a reply that have not been read yet.
 #[derive(Debug)]
 pub(super) struct Reply(std::vec::IntoIter<Value>);
+
+/// Reads the stored form of what a partition has reached of a source. An empty text stands for one that has not joined.
+pub(super) fn reached_of(text: &str) -> Result<Option<Reached>, ServerFailure> {
+    let damaged = || ServerFailure::Corrupt(format!("what is reached of a source is '{text}'"));
+    if text.is_empty() { Ok(None) } else { Reached::parse(text).map(Some).ok_or_else(damaged) }
+}
 
 /// The status of a script about a board.
 #[derive(Debug)]
@@ -80,7 +87,7 @@ impl Reply {
             "stale_epoch" => Err(ServerFailure::StaleEpoch),
             "importing" => Err(ServerFailure::ImportOpen),
             "no_import" => Err(ServerFailure::NoImport(self.text()?)),
-            "elsewhere" => Err(ServerFailure::NotPassed(NotPassed::Elsewhere(self.text()?))),
+            "elsewhere" => Err(ServerFailure::NotPassed(NotPassed::Elsewhere(reached_of(&self.text()?)?))),
             "singly" => Err(ServerFailure::NotPassed(NotPassed::Singly)),
             "too_large" => Err(ServerFailure::NotPassed(NotPassed::TooLarge)),
             "halved" => Err(ServerFailure::NotPassed(NotPassed::Halved)),

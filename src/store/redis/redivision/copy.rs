@@ -13,7 +13,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::removing::Noted;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
-use crate::store::redis::{boards, contents, imports, moderating, passing, reads, timekeeping};
+use crate::store::redis::{boards, contents, imports, moderating, reached, reads, timekeeping};
 use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piece, Result, StoreError};
 
 /// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
@@ -46,7 +46,7 @@ impl Copy {
         // Boxed, because the compiler would have to look deep into callers otherwise.
         let moderated: BoxFuture<'_, _> = Box::pin(moderating::copy(session, frozen, &self.board));
         moderated.await?;
-        let reached: BoxFuture<'_, _> = Box::pin(passing::copy(session, frozen, &self.board));
+        let reached: BoxFuture<'_, _> = Box::pin(reached::copy(session, frozen, &self.board));
         reached.await?;
         imports::open(session, &self.board, import).await.map_err(failed)?;
         let lease = Lease::new(session, frozen);

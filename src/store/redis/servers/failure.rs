@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::store::{StoreError, Unreadable};
+use crate::store::{Reached, StoreError, Unreadable};
 
 /// The reason why a command was not done, or is not known to be done.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub(in crate::store::redis) enum ServerFailure {
 /// Why a step of a source was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::store::redis) enum NotPassed {
-    /// The partition has reached something else of the source, in its stored form; an empty text if it has not joined.
-    Elsewhere(String),
+    /// The partition has reached something else of the source, or has not joined.
+    Elsewhere(Option<Reached>),
     /// A sum is refused, so that its items have to be tried one by one.
     Singly,
     /// The entries with these numbers are samples, or remove values, while an import is open.

@@ -18,7 +18,6 @@ use crate::board::{Kind, SourceNumber};
 use crate::store::portion::{PortionWalk, SourceStep};
 use crate::store::receive::receive;
 use crate::store::redis::partition::Partition;
-use crate::store::redis::passing;
 use crate::store::redis::reply::ScriptStatus;
 use crate::store::redis::servers::{NotPassed, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Session};
@@ -224,8 +223,8 @@ impl Passer {
                 Err(ServerFailure::NotPassed(NotPassed::TooLarge)) if flush.len() > 1 => {
                     return Ok(Stepped::TooLarge(2, 1));
                 }
-                Err(ServerFailure::NotPassed(NotPassed::Elsewhere(text))) => {
-                    return Ok(Stepped::Elsewhere(passing::parse(&text)?));
+                Err(ServerFailure::NotPassed(NotPassed::Elsewhere(reached))) => {
+                    return Ok(Stepped::Elsewhere(reached));
                 }
                 Err(failure) => return Err(failure),
             };
