@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::reached::{LANES, Reached, lane_of};
-use super::{Batch, Increment, Outcome, Rejection, Result, StoreError};
+use super::{Added, Batch, Increment, Outcome, Rejection, Result, StoreError};
 use crate::board::{Frame, Position, SourceNumber, Timestamp};
 
 /// An item that is too early by more than this, in milliseconds, is refused for good. One that is early by less waits for
@@ -149,21 +149,26 @@ pub(super) struct SourceStep {
     items: Vec<usize>,
 }
 
-impl SourceStep {
-    /// Returns whether an item that is refused stops its lane, because another attempt may count it. `latest` is the
-    /// latest time that an item may have now.
-    pub(super) fn stops(&self, item: usize, reason: Rejection, latest: Timestamp) -> bool {
-        match reason {
-            Rejection::MemoryFull | Rejection::TooManySubjects | Rejection::ImportOpen => true,
-            Rejection::TooEarly => {
-                let at = self.batch.increments[item].at;
-                at.is_some_and(|at| at.millis().saturating_sub(latest.millis()) <= TOO_FAR_AHEAD)
-            }
-            Rejection::TooLate
-            | Rejection::OutOfRange
-            | Rejection::TooManyKeys
-            | Rejection::SubjectFrozen
-            | Rejection::WrongPeriod => false,
+/// Returns whether an item that is refused stops its lane, because another attempt may count it. `latest` is the latest
+/// time that an item may have now.
+pub(super) fn stops_lane(item: &Increment, reason: Rejection, latest: Timestamp) -> bool {
+    match reason {
+        Rejection::MemoryFull | Rejection::TooManySubjects | Rejection::ImportOpen => true,
+        Rejection::TooEarly => item.at.is_some_and(|at| at.millis().saturating_sub(latest.millis()) <= TOO_FAR_AHEAD),
+        Rejection::TooLate
+        | Rejection::OutOfRange
+        | Rejection::TooManyKeys
+        | Rejection::SubjectFrozen
+        | Rejection::WrongPeriod => false,
+    }
+}
+
+impl Passed {
+    /// Returns the failure itself if there was no step before it.
+    pub(super) fn unless_nothing_was_done(mut self) -> Result<Self> {
+        match self.failure.take_if(|_| self.frame.is_none()) {
+            Some(error) => Err(error),
+            None => Ok(self),
         }
     }
 }
@@ -180,6 +185,8 @@ pub(super) struct PortionWalk {
     has_joined: bool,
     /// Whether the board was asked what it has reached.
     is_known: bool,
+    /// The frame of the last step.
+    frame: Option<Frame>,
     fates: Vec<Fate>,
 }
 
@@ -213,7 +220,7 @@ impl PortionWalk {
         });
         let fates = vec![Fate::Waits(None); order.len()];
         let (reached, has_joined) = (Reached::evenly(portion.after), !portion.joins);
-        Self { portion, order, lanes, reached, has_joined, is_known: false, fates }
+        Self { portion, order, lanes, reached, has_joined, is_known: false, frame: None, fates }
     }
 
     /// Goes on from what the board has reached, which is not what was expected. `None` stands for a board that has not
@@ -295,33 +302,38 @@ impl PortionWalk {
         })
     }
 
-    /// Records that a step was done, with the outcomes of its items.
-    pub(super) fn did(&mut self, step: SourceStep, outcomes: impl IntoIterator<Item = Outcome>) {
-        for (item, outcome) in step.items.iter().zip(outcomes) {
+    /// Records that a step was done, with the result of its items.
+    pub(super) fn did(&mut self, step: SourceStep, added: Added) {
+        for (item, outcome) in step.items.iter().zip(added.outcomes) {
             self.fates[*item] = Fate::Done(outcome);
         }
+        self.frame = Some(added.frame);
         (self.reached, self.has_joined, self.is_known) = (step.to, true, true);
         self.take_reached();
     }
 
-    /// Records that an item of a step, which was not done, cannot be counted now. It waits, and so does what follows in
-    /// its lane.
-    pub(super) fn hold(&mut self, step: &SourceStep, item: usize, reason: Rejection) {
-        let item = step.items[item];
-        let to = self.portion.before[item];
-        let lane = &mut self.lanes[lane_of(&self.portion.batch.increments[item].subject)];
-        let at = lane.next + self.order[lane.next..lane.end].partition_point(|own| *own < item);
-        if at < lane.end {
-            // One that was held before may follow.
-            self.order[at..lane.places.end].iter().for_each(|own| self.fates[*own] = Fate::Waits(None));
-            self.fates[item] = Fate::Waits(Some(reason));
-            (lane.end, lane.to) = (at, to);
+    /// Records that items of a step, by their places, cannot be counted now, so that the step was not done. Each of them
+    /// waits, and so does what follows in its lane.
+    pub(super) fn hold(&mut self, step: &SourceStep, items: impl IntoIterator<Item = (usize, Rejection)>) {
+        for (item, reason) in items {
+            let item = step.items[item];
+            let to = self.portion.before[item];
+            let lane = &mut self.lanes[lane_of(&self.portion.batch.increments[item].subject)];
+            let at = lane.next + self.order[lane.next..lane.end].partition_point(|own| *own < item);
+            if at < lane.end {
+                // One that was held before may follow.
+                self.order[at..lane.places.end].iter().for_each(|own| self.fates[*own] = Fate::Waits(None));
+                self.fates[item] = Fate::Waits(Some(reason));
+                (lane.end, lane.to) = (at, to);
+            }
         }
     }
 
-    /// Returns the result. `failure` is what ended the walk, if it did not come to its end.
-    pub(super) fn finish(self, frame: Option<Frame>, failure: Option<StoreError>) -> Passed {
-        Passed { frame, fates: self.fates, reached: self.reached, failure }
+    /// Returns the result. `failure` is what ended the walk, if it did not come to its end. It is the result if no step was
+    /// done before.
+    pub(super) fn finish(self, failure: Option<StoreError>) -> Result<Passed> {
+        let Self { frame, fates, reached, .. } = self;
+        Passed { frame, fates, reached, failure }.unless_nothing_was_done()
     }
 }
 

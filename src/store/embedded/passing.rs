@@ -8,7 +8,7 @@ use super::log_operations::LogOperations;
 use super::writing::{self, MAX_PLANNED_UNDER_LOCK, Undone};
 use super::{Awaited, Embedded};
 use crate::board::{Board, SourceNumber, Window};
-use crate::store::portion::{PortionWalk, SourceStep};
+use crate::store::portion::{PortionWalk, SourceStep, stops_lane};
 use crate::store::{Added, LANES, Passed, Portion, Reached, Rejection, Result};
 
 /// The largest number of items of a step, and that of the first one. A step that is done quickly is followed by one that
@@ -49,20 +49,19 @@ impl Embedded {
     async fn pass_portion(&self, board: &Arc<Board>, portion: Portion) -> Result<Passed> {
         let source = portion.source();
         let mut walk = PortionWalk::new(portion);
-        let (mut frame, mut failure, mut most) = (None, None, FIRST_TOGETHER);
+        let (mut failure, mut most) = (None, FIRST_TOGETHER);
         while let Some(step) = walk.next(most) {
             let started = Instant::now();
             let stepped = match self.step(board, source, &step) {
                 Ok(Stepped::Done(added)) => {
-                    frame = Some(added.frame);
-                    walk.did(step, added.outcomes);
+                    walk.did(step, added);
                     let is_quick = started.elapsed() < TARGET_DURATION;
                     most = if is_quick { (2 * most).min(MOST_TOGETHER) } else { (most / 2).max(1) };
                     Ok(())
                 }
                 Ok(Stepped::Elsewhere(reached)) => walk.meet(reached),
                 Ok(Stepped::Stopped(items)) => {
-                    items.into_iter().for_each(|(item, reason)| walk.hold(&step, item, reason));
+                    walk.hold(&step, items);
                     Ok(())
                 }
                 Ok(Stepped::Doubtful) => {
@@ -82,10 +81,7 @@ impl Embedded {
                 return Err(self.journal().unknown());
             }
         }
-        match failure {
-            Some(error) if frame.is_none() => Err(error),
-            failure => Ok(walk.finish(frame, failure)),
-        }
+        walk.finish(failure)
     }
 
     /// Does a step, or nothing.
@@ -107,7 +103,9 @@ impl Embedded {
             }
             let mut application = planned.unwrap_or_else(|| plan(&state.windows(), state.now()));
             let (room, latest) = (self.room(), state.now().plus_millis(self.limits.max_skew));
-            match application.stopping_items(state, room, |item, reason| step.stops(item, reason, latest)) {
+            match application
+                .stopping_items(state, room, |item, reason| stops_lane(&step.batch.increments[item], reason, latest))
+            {
                 None => return (Stepped::Doubtful, Awaited::No),
                 Some(items) if !items.is_empty() => return (Stepped::Stopped(items), Awaited::No),
                 Some(_) => {}

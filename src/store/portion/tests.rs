@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::board::{Amount, Change, Subject};
+use crate::board::{Amount, Change, Subject, Window};
 use crate::store::Increment;
 
 const COUNTED: Outcome = Outcome::Counted { score: None };
@@ -27,6 +27,13 @@ fn increment(number: u8) -> Increment {
         period: None,
         event: None,
     }
+}
+
+/// Returns the result of a step that counted this many items.
+fn added(items: usize) -> Added {
+    let at = Timestamp::EPOCH;
+    let frame = Frame { window: Window { floor: at, head: at, end: at }, as_of: at, retiring: 0 };
+    Added { frame, outcomes: vec![COUNTED; items], newer: None }
 }
 
 fn portion(log: &[(u128, u8)], after: u128, through: u128, joins: bool) -> Portion {
@@ -61,7 +68,7 @@ impl Model {
         }
         self.reached = Reached::parse(&step.to.text());
         let items = step.items.len();
-        walk.did(step, vec![COUNTED; items]);
+        walk.did(step, added(items));
         Ok(())
     }
 
@@ -70,7 +77,7 @@ impl Model {
         while let Some(step) = walk.next(most) {
             self.step(&mut walk, step)?;
         }
-        Ok(walk.finish(None, None))
+        walk.finish(None)
     }
 
     /// Asserts that exactly the items that the board has reached are counted, once each.
@@ -147,7 +154,7 @@ proptest! {
                     let is_over = match (walk.next(*most), held) {
                         (None, _) => true,
                         (Some(step), Some(item)) if item < step.items.len() => {
-                            walk.hold(&step, item, Rejection::MemoryFull);
+                            walk.hold(&step, [(item, Rejection::MemoryFull)]);
                             false
                         }
                         (Some(step), _) => match model.step(walk, step) {
@@ -195,14 +202,14 @@ fn the_result_says_what_became_of_each_item() {
     walk.meet(model.reached.clone()).unwrap();
     let step = walk.next(10).unwrap();
     assert_eq!(step.items, [2, 3, 4, 5, 6]);
-    walk.hold(&step, 3, Rejection::TooEarly);
-    walk.hold(&step, 1, Rejection::MemoryFull);
-    walk.hold(&step, 4, Rejection::TooEarly);
+    walk.hold(&step, [(3, Rejection::TooEarly)]);
+    walk.hold(&step, [(1, Rejection::MemoryFull)]);
+    walk.hold(&step, [(4, Rejection::TooEarly)]);
     let step = walk.next(10).unwrap();
     assert_eq!(step.items, [2, 4]);
     model.step(&mut walk, step).unwrap();
     assert!(walk.next(10).is_none());
-    let passed = walk.finish(None, None);
+    let passed = walk.finish(None).unwrap();
     let (done, waits) = (Fate::Done(COUNTED), Fate::Waits(None));
     let full = Fate::Waits(Some(Rejection::MemoryFull));
     assert_eq!(passed.fates, [Fate::Repeated, Fate::Repeated, done, full, done, waits, waits]);
@@ -242,12 +249,12 @@ fn only_what_a_later_attempt_may_count_stops_a_lane() {
     let ahead = |millis| Increment { at: Some(Timestamp::from_millis(now.millis() + millis)), ..increment(0) };
     let items = [3_600_000, 3_600_001].map(ahead).into_iter().zip(1..).map(|(item, at)| (Position(at), item));
     let early = Portion::new(SourceNumber(1), (Position(0), Position(2)), items).unwrap().joining();
-    let step = PortionWalk::new(early).next(2).unwrap();
-    assert!(step.stops(0, Rejection::TooEarly, now) && !step.stops(1, Rejection::TooEarly, now));
+    let stops = |item: usize, reason| stops_lane(&early.batch.increments[item], reason, now);
+    assert!(stops(0, Rejection::TooEarly) && !stops(1, Rejection::TooEarly));
     for reason in [Rejection::MemoryFull, Rejection::TooManySubjects, Rejection::ImportOpen] {
-        assert!(step.stops(1, reason, now), "{reason:?}");
+        assert!(stops(1, reason), "{reason:?}");
     }
     for reason in [Rejection::TooLate, Rejection::OutOfRange, Rejection::SubjectFrozen, Rejection::WrongPeriod] {
-        assert!(!step.stops(0, reason, now), "{reason:?}");
+        assert!(!stops(0, reason), "{reason:?}");
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
 
-use super::reply::reached_of;
 use super::{RedisStore, boards, reached, redivision, timekeeping};
 use crate::board::{Board, Position, SourceNumber};
 use crate::store::{Fate, Passed, Portion, Reached, Result, StoreError};
@@ -37,10 +36,8 @@ impl RedisStore {
     /// See [`Store::reached`](crate::store::Store::reached).
     pub(super) async fn read_reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
         let partitions = self.session.partitions_of(board);
-        let read = partitions.all().iter().cloned().map(|partition| async move {
-            let all = reached::of_partition(&self.session, &partition).await?;
-            all.get(&source.to_string()).map_or(Ok(None), |text| reached_of(text))
-        });
+        let read = partitions.all().iter().cloned();
+        let read = read.map(|partition| async move { reached::of_source(&self.session, &partition, source).await });
         let reached = try_join_all(read).await.map_err(|failure| self.error(failure))?;
         // What was read is of this board, if it still is as the caller knows it.
         let found = boards::board(&self.session, board.name()).await.map_err(|failure| self.error(failure))?;
@@ -88,8 +85,5 @@ fn joined((after, items): (Position, usize), partitions: Vec<(Vec<usize>, Result
             (first, failure) => first.or(failure),
         };
     }
-    match all.failure {
-        Some(error) if all.frame.is_none() => Err(error),
-        failure => Ok(Passed { failure, ..all }),
-    }
+    all.unless_nothing_was_done()
 }

@@ -7,16 +7,31 @@ use futures_util::future::try_join_all;
 use redis::cmd;
 
 use super::partition::Partition;
+use super::reply::reached_of;
 use super::servers::{Channel, NotPassed, ServerFailure};
 use super::session::Session;
-use crate::board::Board;
+use crate::board::{Board, SourceNumber};
 use crate::store::{Reached, Result, StoreError};
 
-/// Returns what a partition has reached of each source, by its number.
-pub(super) async fn of_partition(
+/// The field of the number of steps: see `begin.lua`.
+const STEPS: &str = "n";
+
+/// Returns what a partition has reached of a source, or `None` if it has not joined it.
+pub(super) async fn of_source(
     session: &Session,
     partition: &Partition,
-) -> Result<BTreeMap<String, String>, ServerFailure> {
+    source: SourceNumber,
+) -> Result<Option<Reached>, ServerFailure> {
+    let mut command = cmd("HMGET");
+    command.arg(partition.main().keys.reached()).arg(source.0).arg(STEPS);
+    let mut reply = session.read(&command).await?;
+    let reached = reply.maybe_text()?;
+    check_steps(reply.maybe_text()?)?;
+    reached_of(&reached.unwrap_or_default())
+}
+
+/// Returns what a partition has reached of each source, by its number.
+async fn of_all(session: &Session, partition: &Partition) -> Result<BTreeMap<String, String>, ServerFailure> {
     let mut command = cmd("HGETALL");
     command.arg(partition.main().keys.reached());
     let mut reply = session.read(&command).await?;
@@ -24,10 +39,14 @@ pub(super) async fn of_partition(
     while !reply.is_empty() {
         reached.insert(reply.text()?, reply.text()?);
     }
-    // See begin.lua.
-    let steps = reached.remove("n").unwrap_or_default();
-    let is_whole = steps.is_empty() || steps.parse().is_ok_and(|steps: u64| steps.is_multiple_of(1_024));
-    if is_whole { Ok(reached) } else { Err(ServerFailure::NotPassed(NotPassed::Halved)) }
+    check_steps(reached.remove(STEPS))?;
+    Ok(reached)
+}
+
+/// Returns an error if half of a step was applied.
+fn check_steps(steps: Option<String>) -> Result<(), ServerFailure> {
+    let is_whole = |steps: String| steps.parse().is_ok_and(|steps: u64| steps.is_multiple_of(1_024));
+    if steps.is_none_or(is_whole) { Ok(()) } else { Err(ServerFailure::NotPassed(NotPassed::Halved)) }
 }
 
 /// Copies what a frozen board has reached of its sources to its copy, which has other partitions.
@@ -36,7 +55,7 @@ pub(super) async fn of_partition(
 /// same in all lanes: then no partition of the copy would know what it has.
 pub(super) async fn copy(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<()> {
     let failed = |failure| session.servers.error(failure);
-    let read = |partition: Arc<Partition>| async move { of_partition(session, &partition).await };
+    let read = |partition: Arc<Partition>| async move { of_all(session, &partition).await };
     let all = try_join_all(session.partitions_of(from).all().iter().cloned().map(read)).await.map_err(failed)?;
     let Some(first) = all.first() else { return Ok(()) };
     let is_even = |text: &String| Reached::parse(text).is_some_and(|reached| reached.is_even());

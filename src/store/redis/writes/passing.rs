@@ -15,7 +15,7 @@ use super::lane::entry_replies;
 use super::operation::{Fence, WriteLane, WriteOperation};
 use super::plan::{Planned, Unplanned};
 use crate::board::{Kind, SourceNumber};
-use crate::store::portion::{PortionWalk, SourceStep};
+use crate::store::portion::{PortionWalk, SourceStep, stops_lane};
 use crate::store::receive::receive;
 use crate::store::redis::partition::Partition;
 use crate::store::redis::reply::ScriptStatus;
@@ -116,15 +116,14 @@ impl Passer {
     async fn pass(&self, partition: &Arc<Partition>, lane: usize, portion: Portion) -> Result<Passed> {
         let source = portion.source();
         let mut walk = PortionWalk::new(portion);
-        let (mut frame, mut failure, mut most) = (None, None, MOST_TOGETHER);
+        let (mut failure, mut most) = (None, MOST_TOGETHER);
         let mut in_vain = 0;
-        while let Some(step) = walk.next(most) {
+        while let Some(mut step) = walk.next(most) {
             let items = step.batch.increments.len();
             in_vain += 1;
-            let stepped = match self.step(partition, lane, source, &step).await {
+            let stepped = match self.step(partition, lane, source, &mut step).await {
                 Ok(Stepped::Done(added, (entries, limit))) => {
-                    frame = Some(added.frame);
-                    walk.did(step, added.outcomes);
+                    walk.did(step, added);
                     if 2 * entries < limit {
                         most = (2 * items.max(1)).clamp(most, MOST_TOGETHER);
                     }
@@ -136,7 +135,7 @@ impl Passer {
                     Ok(())
                 }
                 Ok(Stepped::Stopped(items)) => {
-                    items.into_iter().for_each(|(item, reason)| walk.hold(&step, item, reason));
+                    walk.hold(&step, items);
                     Ok(())
                 }
                 Ok(Stepped::Elsewhere(reached)) => walk.meet(reached),
@@ -151,23 +150,20 @@ impl Passer {
                 break;
             }
         }
-        match failure {
-            Some(error) if frame.is_none() => Err(error),
-            failure => Ok(walk.finish(frame, failure)),
-        }
+        walk.finish(failure)
     }
 
-    /// Does a step, or nothing.
+    /// Does a step, whose items it takes, or nothing.
     async fn step(
         &self,
         partition: &Arc<Partition>,
         lane: usize,
         source: SourceNumber,
-        step: &SourceStep,
+        step: &mut SourceStep,
     ) -> Result<Stepped, ServerFailure> {
         let session = &self.session;
         let at = session.servers.at();
-        let (call, mut answer) = Call::alone(partition, step.batch.increments.clone(), at);
+        let (call, mut answer) = Call::alone(partition, std::mem::take(&mut step.batch.increments), at);
         let calls = [call];
         let Some(flush) = Flush::new(&calls) else { return Err(ServerFailure::KeptChanging) };
         let mut lane = WriteLane::new(&flush, session, &self.sequence, lane, true);
@@ -181,8 +177,8 @@ impl Passer {
             let planned = Planned::plan_items(session, &flush, &left).await?;
             let latest = planned.validity.now.plus_millis(session.limits.max_skew);
             let (entries, limit) = (planned.plan.entries.len(), flush.budget.entries(planned.by_change));
-            let stopping = planned.plan.rejected.iter().filter(|(item, reason)| step.stops(*item, *reason, latest));
-            let stopping: Vec<_> = stopping.copied().collect();
+            let stops = |(item, reason): &&(usize, Rejection)| stops_lane(flush.item(*item), *reason, latest);
+            let stopping: Vec<_> = planned.plan.rejected.iter().filter(stops).copied().collect();
             if !stopping.is_empty() {
                 return Ok(Stepped::Stopped(stopping));
             }
