@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use super::{BoardPatterns, BoundedToken, Grant, ItemType, Key, KeyId, KeySecret, Pin, Scope, Scopes, SecretHash};
-use crate::board::{BoardName, EventId, Timestamp};
+use super::{
+    BoardPatterns, BoundedToken, Grant, ItemType, Key, KeyId, KeyKind, KeySecret, Pin, Scope, Scopes, SecretHash,
+};
+use crate::board::{BoardName, EventId, SourceName, Timestamp};
 
 /// Who a call comes from. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -50,6 +52,15 @@ pub enum Denial {
     /// The caller may not use a board with this name, whether it exists or not.
     #[error("board '{0}' is not one of the boards that the caller may use")]
     Board(BoardName),
+    /// The caller may not use all boards that these patterns include, whether such boards exist or not.
+    #[error("the caller may not use all boards of '{0}'")]
+    Boards(BoardPatterns),
+    /// The source has boards that the caller may not use.
+    #[error("source '{0}' has boards that the caller may not use")]
+    Source(SourceName),
+    /// The caller may not send items of the source.
+    #[error("source '{0}' does not list the key of the caller, which does not have the scope 'manage' either")]
+    Sender(SourceName),
     /// The caller has a token for an item of another kind.
     #[error("the token is for one {0}, {path}", path = .0.path())]
     Item(ItemType),
@@ -270,6 +281,24 @@ impl Caller {
     /// Returns an error unless the caller may use boards with this name.
     pub fn require_board(&self, board: &BoardName) -> Result<(), Denied> {
         if self.sees(board) { Ok(()) } else { Err(self.denied(Denial::Board(board.clone()))) }
+    }
+
+    /// Returns an error unless the caller may use all boards that the patterns include.
+    pub fn require_boards(&self, patterns: &BoardPatterns) -> Result<(), Denied> {
+        if self.boards().covers(patterns) { Ok(()) } else { Err(self.denied(Denial::Boards(patterns.clone()))) }
+    }
+
+    /// Returns an error unless the caller may use all boards of a source.
+    pub fn require_source(&self, source: &SourceName, boards: &BoardPatterns) -> Result<(), Denied> {
+        if self.boards().covers(boards) { Ok(()) } else { Err(self.denied(Denial::Source(source.clone()))) }
+    }
+
+    /// Returns an error unless the caller may send items of a source that lists these keys. A key that everybody can read may
+    /// not, nor may a token.
+    pub fn require_sender(&self, source: &SourceName, keys: &[KeyId]) -> Result<(), Denied> {
+        let is_own = |key: &Key| key.kind == KeyKind::Secret && keys.contains(&key.id);
+        let is_listed = !self.has_token() && self.key().is_some_and(is_own);
+        if is_listed || self.may(Scope::Manage) { Ok(()) } else { Err(self.denied(Denial::Sender(source.clone()))) }
     }
 
     /// Returns an error if the caller is not valid any more. What takes long asks again and again.

@@ -72,6 +72,11 @@ impl BoardPatterns {
         self.0.iter().any(|pattern| pattern.includes(name.as_str()))
     }
 
+    /// Returns whether there are no patterns.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns whether every board is included.
     pub fn is_all(&self) -> bool {
         self.0.iter().any(|pattern| pattern.is_prefix && pattern.text.is_empty())

@@ -97,7 +97,7 @@ pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
 pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
-pub use source::{Position, SourceNumber};
+pub use source::{Position, PositionError, SourceName, SourceNameError, SourceNumber};
 pub use span::{Span, SpanError, Unit};
 pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};
 pub use timestamp::{Timestamp, TimestampError};

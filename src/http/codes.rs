@@ -147,6 +147,17 @@ request_codes! {
     /// No board with this name exists.
     UnknownBoard = "unknown_board", NOT_FOUND, "Unknown board",
         "Check the name with GET /v1/boards, or define the board with PUT.";
+    /// No source with this name exists.
+    UnknownSource = "unknown_source", NOT_FOUND, "Unknown source",
+        "Check the name with GET /v1/sources, or define the source with PUT.";
+    /// The boards of the source have not all counted what comes before the events of the request, but only what is up to
+    /// `reached`. They count each event once, whatever is sent again.
+    SourceBehind = "source_behind", CONFLICT, "Events of the source are missing",
+        "Send the events after reached first, with this position as after.";
+    /// An event before those that were to follow cannot be counted yet, because a board refuses it for a reason that may
+    /// pass: it is too early, or there is no room. What is up to `reached` is counted.
+    SourceWaits = "source_waits", SERVICE_UNAVAILABLE, "An event of the source waits",
+        "Send the events after reached again after retry_after seconds, with this position as after. GET /v1/sources/{source} shows which board is behind.";
     /// The path does not support this method; the `Allow` header lists the supported ones.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed",
         "Use a method that the header Allow lists.";

@@ -20,6 +20,10 @@ pub(super) struct EventCounts {
     pub(super) duplicates: u64,
     pub(super) unmatched: u64,
     pub(super) unknown: u64,
+    /// Events of sources that were handled before.
+    pub(super) repeated: u64,
+    /// Events of sources that some board has not counted yet.
+    pub(super) waiting: u64,
     /// Rejected by every board that counts the type, or before reaching any board.
     pub(super) rejected: u64,
     /// Sums over all boards: an event is included once for each board that it was sent to.

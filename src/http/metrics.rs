@@ -27,7 +27,8 @@ pub const IN_FLIGHT: &str = "rolltop_http_requests_in_flight";
 /// Number of increments by `outcome`: `accepted`, `duplicate`, or the code of the rejection. Includes samples, and one
 /// increment for each board that an event was sent to.
 pub const INCREMENTS: &str = "rolltop_increments_total";
-/// Number of events by `outcome`: `accepted` by at least one board, `duplicate`, `unmatched`, `unknown`, or `rejected`.
+/// Number of events by `outcome`: `accepted` by at least one board, `duplicate`, `unmatched`, `unknown`, or `rejected`;
+/// events of sources also `repeated`, or `waiting` beside what other boards did with them.
 pub const EVENTS: &str = "rolltop_events_total";
 
 /// Registers the descriptions of all metrics with the recorder.
@@ -41,7 +42,10 @@ pub(super) fn describe() {
     describe_gauge!(IN_FLIGHT, "Requests in progress");
     describe_gauge!(BODY_MEMORY, metrics::Unit::Bytes, "Memory that the request bodies in progress take");
     describe_counter!(INCREMENTS, "Increments by outcome: accepted, duplicate, or the code of the rejection");
-    describe_counter!(EVENTS, "Events by outcome: accepted, duplicate, unmatched, unknown, rejected");
+    describe_counter!(
+        EVENTS,
+        "Events by outcome: accepted, duplicate, unmatched, unknown, rejected, repeated, waiting"
+    );
 }
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -180,6 +184,8 @@ pub(super) struct EventMetrics {
     unmatched: Counter,
     unknown: Counter,
     rejected: Counter,
+    repeated: Counter,
+    waiting: Counter,
     increments: IncrementMetrics,
 }
 
@@ -192,6 +198,8 @@ impl EventMetrics {
             unmatched: outcome("unmatched"),
             unknown: outcome("unknown"),
             rejected: outcome("rejected"),
+            repeated: outcome("repeated"),
+            waiting: outcome("waiting"),
             increments: IncrementMetrics::new(),
         }
     }
@@ -203,6 +211,8 @@ impl EventMetrics {
         add_difference(&self.unmatched, before.unmatched, now.unmatched);
         add_difference(&self.unknown, before.unknown, now.unknown);
         add_difference(&self.rejected, before.rejected, now.rejected);
+        add_difference(&self.repeated, before.repeated, now.repeated);
+        add_difference(&self.waiting, before.waiting, now.waiting);
         self.increments.record(&before.on_boards, &now.on_boards);
     }
 }

@@ -92,6 +92,7 @@ mod service_error;
 mod set_subject;
 mod shards;
 mod shares;
+mod sources;
 mod state;
 mod subjects;
 mod tiers;

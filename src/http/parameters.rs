@@ -12,7 +12,7 @@ use super::call::Call;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::{Caller, Scope};
-use crate::board::{EditionRole, PeriodName, RankingKey, WindowLength};
+use crate::board::{BoardName, EditionRole, PeriodName, Position, RankingKey, SourceName, WindowLength};
 use crate::service::{EditionChoice, WindowChoice};
 
 /// The parameters of one request, all known and each given at most once, except for a list.
@@ -111,6 +111,27 @@ impl Parameters {
         self.text("of").map(parse_edition).transpose()
     }
 
+    /// Returns the part of the log of a `source` that a request has, if it has one.
+    fn source(&self) -> Result<Option<Box<LogPart>>, Problem> {
+        let Some(source) = self.text("source") else {
+            return match ["after", "fill"].iter().find(|name| self.text(name).is_some()) {
+                Some(other) => Err(Problem::field("source", format!("'{other}' needs 'source'"))),
+                None => Ok(None),
+            };
+        };
+        let Some(after) = self.text("after") else {
+            let detail = "'source' needs 'after': the position before the first event, as the last answer said in 'reached', \
+                          or 'start'";
+            return Err(Problem::field("after", detail));
+        };
+        let source =
+            SourceName::parse(source).map_err(|error| Problem::field("source", format!("'source': {error}")))?;
+        let after = after.parse().map_err(|error| Problem::field("after", format!("'after': {error}")))?;
+        let fill = self.text("fill").map(BoardName::parse).transpose();
+        let fill = fill.map_err(|error| Problem::field("fill", format!("'fill': {error}")))?;
+        Ok(Some(Box::new(LogPart { source, after, fill })))
+    }
+
     /// Returns a whole number within `bounds`, or `default` if the parameter is absent.
     pub(super) fn number(&self, name: &str, default: u64, bounds: RangeInclusive<u64>) -> Result<u64, Problem> {
         let Some(text) = self.text(name) else { return Ok(default) };
@@ -177,6 +198,18 @@ pub(super) struct ItemParameters {
     pub(super) strict: bool,
     /// The period in which the items must be.
     pub(super) period: Option<PeriodName>,
+    /// The part of the log of a source that the items are. Boxed, because few requests have one.
+    pub(super) source: Option<Box<LogPart>>,
+}
+
+/// A part of the log of a source.
+#[derive(Clone, Debug)]
+pub(super) struct LogPart {
+    pub(super) source: SourceName,
+    /// The position after which it begins.
+    pub(super) after: Position,
+    /// The board that is filled with it.
+    pub(super) fill: Option<BoardName>,
 }
 
 impl ItemParameters {
@@ -189,7 +222,14 @@ impl ItemParameters {
 
     /// Parses the query of a request with items of any boards.
     pub(super) fn of_boards(call: &Call, is_stream: bool) -> Result<Self, Problem> {
-        Self::of(&call.parameters(&["return", "strict"])?, &call.caller, is_stream)
+        let parameters = call.parameters(&["return", "strict", "source", "after", "fill"])?;
+        let source = parameters.source()?;
+        if let (Some(_), Some(other)) =
+            (&source, ["return", "strict"].iter().find(|name| parameters.text(name).is_some()))
+        {
+            return Err(Problem::field(other, format!("'{other}' is not available with 'source'")));
+        }
+        Ok(Self { source, ..Self::of(&parameters, &call.caller, is_stream)? })
     }
 
     /// Returns the values of the parameters that are about the answer. They are not available for a stream.
@@ -214,7 +254,7 @@ impl ItemParameters {
                 "strict=true is available for JSON requests only, because a stream is counted while it arrives";
             return Err(Problem::field("strict", detail));
         }
-        Ok(Self { return_scores: returned == Some(Returned::Score), strict, period: None })
+        Ok(Self { return_scores: returned == Some(Returned::Score), strict, period: None, source: None })
     }
 }
 

@@ -14,12 +14,14 @@ use super::call::Call;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::KeyId;
-use crate::board::{BoardName, RankingKey, Subject};
+use crate::board::{BoardName, RankingKey, SourceName, Subject};
 
 /// Index of the segment `{board}` in `/v1/boards/{board}/…`.
 const BOARD_SEGMENT: usize = 3;
 /// Index of the segment `{key}` in `/v1/keys/{key}/…`.
 const KEY_SEGMENT: usize = 3;
+/// Index of the segment `{source}` in `/v1/sources/{source}`.
+const SOURCE_SEGMENT: usize = 3;
 /// Index of the segment `{key}` in `/v1/boards/{board}/keys/{key}`.
 const RANKING_KEY_SEGMENT: usize = 5;
 /// Index of the segment `{subject}` in `/v1/boards/{board}/subjects/{subject}/…`.
@@ -45,6 +47,24 @@ impl Call {
         // What is not an id may be a key, so it is not shown.
         KeyId::parse(segment(self.request.uri().path(), KEY_SEGMENT))
             .map_err(|error| Problem::new(Code::UnknownKey, format!("unknown key: {error}")))
+    }
+
+    /// Returns the name of a source in the path. An invalid name is an unknown source.
+    pub(super) fn source_name(&self) -> Result<SourceName, Problem> {
+        let text = self.source_text();
+        SourceName::parse(&text).map_err(|error| {
+            let detail = format!("unknown source '{}': {error}", text.chars().take(64).collect::<String>());
+            Problem::new(Code::UnknownSource, detail)
+        })
+    }
+
+    /// Returns the name of a source in the path, for a source to be defined.
+    pub(super) fn new_source_name(&self) -> Result<SourceName, Problem> {
+        SourceName::parse(&self.source_text()).map_err(|error| Problem::field("source", error.to_string()))
+    }
+
+    fn source_text(&self) -> Cow<'_, str> {
+        percent_decode_str(segment(self.request.uri().path(), SOURCE_SEGMENT)).decode_utf8_lossy()
     }
 
     /// Returns the subject in the path, which is percent-encoded as one segment.

@@ -11,7 +11,7 @@ use super::needs::Needs::{self, Items, Key, Nothing, Scope};
 use super::{
     backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
     operations, periods, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject,
-    shards, subjects, tiers, values, windows,
+    shards, sources, subjects, tiers, values, windows,
 };
 use crate::access::ItemType::{Event, Increment, Sample};
 use crate::access::Scope::{Admin, Manage, Metrics, Read, View};
@@ -62,6 +62,8 @@ const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
 /// Further errors of a single query.
 const QUERIED_BOARD: &[Code] = &[UnknownBoard, UnknownEdition];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
+/// Further errors of events of a source.
+const SOURCE: &[Code] = &[UnknownSource, SourceBehind, SourceWaits, Unsupported];
 /// Further errors of items that a token allows.
 const TOKEN: &[Code] = &[TokenOutlivesIds];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly, ClockDoubted];
@@ -94,7 +96,7 @@ table! {
         POST "/v1/boards/{board}/increments", Items(Increment) => increments::add,
             [QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE];
         POST "/v1/events", Items(Event) => events::add,
-            [QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, FROZEN, WRITE];
+            [QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], SOURCE, TOKEN, FROZEN, WRITE];
         PUT "/v1/boards/{board}/samples", Items(Sample) => samples::put,
             [QUERY, BODY, BOARD, BY, PERIOD, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE];
         GET "/v1/boards/{board}/rankings", Scope(View) => rankings::page,
@@ -183,6 +185,11 @@ table! {
         GET "/v1/boards", Scope(Read) => boards::list, [QUERY, READ];
         POST "/v1/rollover", Scope(Manage) => rollover::all, [QUERY, &[BoardChanged], WRITE];
         POST "/v1/backup", Scope(Admin) => backup::make, [QUERY, BACKUP];
+        GET "/v1/sources", Scope(Read) => sources::list, [QUERY, READ];
+        GET "/v1/sources/{source}", Scope(Read) => sources::get, [QUERY, &[UnknownSource, BoardChanged], READ];
+        PUT "/v1/sources/{source}", Scope(Manage) => sources::put,
+            [QUERY, BODY, &[BoardChanged, Unsupported, MemoryFull], WRITE];
+        DELETE "/v1/sources/{source}", Scope(Manage) => sources::delete, [QUERY, &[UnknownSource], WRITE];
         GET "/v1/keys", Scope(Admin) => keys::list, [QUERY, READ];
         POST "/v1/keys", Scope(Admin) => keys::create, [QUERY, BODY, &[KeyConflict, MemoryFull], WRITE];
         GET "/v1/keys/self", Key => keys::own, [QUERY];

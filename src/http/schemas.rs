@@ -180,6 +180,27 @@ pub(super) fn id() -> ObjectBuilder {
     name(string(description), 128).examples(["e-81"])
 }
 
+pub(super) fn source() -> ObjectBuilder {
+    string("The name of the source.").pattern(Some("^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$"))
+}
+
+pub(super) fn position() -> ObjectBuilder {
+    string("A position in the log of a source: that of an item, or `start`, which is before the first one.")
+        .pattern(Some("^(start|[0-9]{1,39})$"))
+        .examples(["41"])
+}
+
+pub(super) fn position_or_null() -> ObjectBuilder {
+    of([Type::String, Type::Null], "A position in the log of a source, or null.").pattern(Some("^(start|[0-9]{1,39})$"))
+}
+
+pub(super) fn position_of_item() -> ObjectBuilder {
+    let description = "With `source`, and required then: the position of the event in the log of the source. A whole \
+                       number from 0, which grows from event to event, with any gaps. Numbers from 2^53 on are best sent \
+                       as strings.";
+    of([Type::String, Type::Integer], description).minimum(Some(0)).examples([json!("42")])
+}
+
 pub(super) fn value_to_count() -> ObjectBuilder {
     let description = "AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. \
                        COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without \

@@ -1,5 +1,7 @@
 //! Problems for errors of the service, with the hints that name HTTP paths, flags and configuration.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::codes::Code;
@@ -7,6 +9,9 @@ use super::problem::Problem;
 use crate::board::CloseError;
 use crate::board::{Board, Definition, FieldFault};
 use crate::service::{ServiceError, StoreError};
+
+/// The time after which events of a source that waits are sent again.
+const SOURCE_PAUSE: Duration = Duration::from_secs(1);
 
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
@@ -128,6 +133,24 @@ impl From<ServiceError> for Problem {
                 Problem::new(Code::KeyConflict, detail).with("key", id.to_string())
             }
             ServiceError::Key(error) => Problem::field(error.field(), detail),
+            ServiceError::UnknownSource(name) => {
+                let detail = format!("{detail}; define it with PUT /v1/sources/{name}");
+                Problem::new(Code::UnknownSource, detail).with("source", name.as_str())
+            }
+            ServiceError::SourceBehind { source_name, reached, .. } => {
+                let problem = Problem::new(Code::SourceBehind, detail).with("source", source_name.as_str());
+                problem.with("reached", reached.to_string())
+            }
+            ServiceError::SourceWaits { source_name, reached } => {
+                let problem = Problem::new(Code::SourceWaits, detail).with("source", source_name.as_str());
+                problem.with("reached", reached.to_string()).retry_after(SOURCE_PAUSE)
+            }
+            ServiceError::FillRefused { board, .. } => {
+                Problem::new(Code::Unsupported, detail).with("board", board.as_str())
+            }
+            ServiceError::SourceWithoutBoards(name) | ServiceError::TooManyBoardsOfSource(name) => {
+                Problem::new(Code::Unsupported, detail).with("source", name.as_str())
+            }
             ServiceError::Store(error) => error.into(),
         }
     }

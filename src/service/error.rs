@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{
     Board, BoardEdition, BoardName, CloseError, Definition, DefinitionError, Edition, EditionRole, FieldFault,
-    KeyFormError, Metric, PeriodName, Span, SuccessorError, TiersError, Timestamp, WindowLength,
+    KeyFormError, Metric, PeriodName, Position, SourceName, Span, SuccessorError, TiersError, Timestamp, WindowLength,
 };
 use crate::store::{ImportId, StoreError, TableName};
 
@@ -40,6 +40,14 @@ fn windows_of(edition: &Edition) -> String {
         ),
         (None, [only]) => format!("its only window is {only}"),
         (_, several) => format!("the board has the windows {}", several.join(", ")),
+    }
+}
+
+/// Returns what is counted: a source, or the fill of a board with it.
+fn of_source(source: &SourceName, fill: Option<&BoardName>) -> String {
+    match fill {
+        Some(board) => format!("the fill of board '{board}' with source '{source}'"),
+        None => format!("source '{source}'"),
     }
 }
 
@@ -233,6 +241,29 @@ pub enum ServiceError {
     /// A field that a metric or rule needs is missing or invalid.
     #[error(transparent)]
     Field(#[from] FieldFault),
+    /// No source with this name exists.
+    #[error("unknown source '{0}'")]
+    UnknownSource(SourceName),
+    /// The boards of the source have not all reached the position after which a portion begins, but only this one.
+    #[error("{} is counted up to {reached} only; send what follows that first", of_source(source_name, fill.as_ref()))]
+    SourceBehind {
+        source_name: SourceName,
+        /// The board that was to be filled.
+        fill: Option<BoardName>,
+        reached: Position,
+    },
+    /// An event before a portion waits to be counted.
+    #[error("source '{source_name}' waits for what follows {reached}; send that again later")]
+    SourceWaits { source_name: SourceName, reached: Position },
+    /// The board cannot be filled with what was in the log before it joined the source.
+    #[error("board '{board}' cannot be filled: {why}")]
+    FillRefused { board: BoardName, why: String },
+    /// No board counts the events of the source.
+    #[error("source '{0}' has no boards; define one of those that it names, or name others")]
+    SourceWithoutBoards(SourceName),
+    /// There is no room for the boards of the source.
+    #[error("source '{0}' has no room for more boards; let several sources have the log, each with some of the boards")]
+    TooManyBoardsOfSource(SourceName),
     /// The caller may not do this.
     #[error(transparent)]
     Denied(#[from] Denied),

@@ -27,30 +27,37 @@ impl EventIndex {
 
     /// Returns the generations of all boards in the index.
     pub(super) fn generations(&self) -> HashSet<Generation> {
-        self.by_event.values().flatten().map(|board| board.generation()).collect()
+        self.all().map(|board| board.generation()).collect()
     }
 
     /// Returns the epoch of each board in the index.
     pub(super) fn epochs(&self) -> HashMap<Generation, Epoch> {
-        self.by_event.values().flatten().map(|board| (board.generation(), board.epoch())).collect()
+        self.all().map(|board| (board.generation(), board.epoch())).collect()
     }
 
     /// Returns an index of those boards that are not in `known`, or only in an earlier epoch.
     pub(super) fn beyond(&self, known: &HashMap<Generation, Epoch>) -> Self {
-        let boards = self.by_event.values().flatten();
         let is_new = |board: &&Arc<Board>| known.get(&board.generation()).is_none_or(|epoch| *epoch < board.epoch());
-        Self::new(boards.filter(is_new).cloned())
+        Self::new(self.all().filter(is_new).cloned())
     }
 
     /// Returns whether the result of a board that the caller may use depends on the order of events.
     pub(super) fn depends_on_order(&self, caller: &Caller) -> bool {
-        let boards = self.by_event.values().flatten();
-        boards.filter(|board| board.kind().depends_on_order()).any(|board| caller.sees(board.name()))
+        self.all().filter(|board| board.kind().depends_on_order()).any(|board| caller.sees(board.name()))
+    }
+
+    /// Returns all boards.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Board>> {
+        self.by_event.values().flatten()
+    }
+
+    /// Returns the boards whose metric names this type.
+    pub(super) fn of_type(&self, event: &str) -> &[Arc<Board>] {
+        self.by_event.get(event).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the boards whose metric names this type, of those that the caller may use.
     pub(super) fn of<'a>(&'a self, caller: &'a Caller, event: &str) -> impl Iterator<Item = &'a Arc<Board>> {
-        let boards = self.by_event.get(event).map_or(&[][..], Vec::as_slice);
-        boards.iter().filter(|board| caller.sees(board.name()))
+        self.of_type(event).iter().filter(|board| caller.sees(board.name()))
     }
 }

@@ -9,6 +9,7 @@
 
 mod fan;
 mod outcome;
+mod portion;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use futures_util::future::join;
 
 use self::fan::{Fan, increment};
 pub use self::outcome::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
+pub use self::portion::{EventPortion, PortionRecorded, SpreadPortion};
 use super::registry::Listed;
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};

@@ -72,6 +72,7 @@ mod rules;
 mod scheduler;
 mod set_subject;
 mod shards;
+mod sources;
 mod tiers;
 mod value_removals;
 mod verified;
@@ -91,7 +92,7 @@ pub use cursor::{Cursor, ValuesCursor};
 pub use editions::{DualRunState, FillState};
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
-pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
+pub use events::{EventOutcome, EventPortion, OnBoard, PortionRecorded, Recorded, Refusal, SpreadPortion, Taken};
 pub use export::{Export, ExportStart};
 pub use fill::FillProgress;
 pub use hop::{Hop, HopAnswer};
@@ -108,6 +109,7 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 pub use shards::ShardsState;
+pub use sources::{BoardOfSource, FillOfSource, SourceDefinition, SourceState};
 pub use tiers::{LineTiers, tiers_of_lines};
 pub use value_removals::RemovedValues;
 pub use windows::{EditionChoice, WindowChoice};
@@ -162,6 +164,7 @@ pub struct Service {
     rules: NamedRules,
     keys: Keys,
     tiers: tiers::KnownTiers,
+    sources: sources::KnownSources,
     known_ranks: movement::KnownRanks,
     /// Held while the keys are read from the store.
     reading_keys: tokio::sync::Mutex<()>,
@@ -221,6 +224,7 @@ impl Service {
             rules,
             keys,
             tiers: tiers::KnownTiers::default(),
+            sources: sources::KnownSources::default(),
             known_ranks: movement::KnownRanks::default(),
             reading_keys: tokio::sync::Mutex::default(),
             time_of_choice: AtomicI64::new(0),

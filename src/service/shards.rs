@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::{Result, Service, ServiceError, StoreError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardName};
+use crate::board::{Board, BoardName, SourceNumber};
 use crate::store::CopyProgress;
 
 /// The time for which a call waits for the end of the change that it began. Small boards are done by then, and what is
@@ -46,7 +46,9 @@ impl Service {
         let board = self.board_for_shards(caller, name).await?;
         self.shard_failures.known.lock().remove(name);
         let service = self.clone();
-        let change = tokio::spawn(async move { service.redivide(board, shards).await });
+        // What the board has reached of removed sources is no longer needed.
+        let sources = self.source_table().await?.numbers();
+        let change = tokio::spawn(async move { service.redivide(board, shards, sources).await });
         // If the time is over, the change goes on.
         match tokio::time::timeout(AT_ONCE, change).await {
             Ok(Ok(Err(error))) => {
@@ -60,9 +62,14 @@ impl Service {
         self.shards_now(caller, name).await
     }
 
-    async fn redivide(&self, board: Arc<Board>, shards: u32) -> std::result::Result<(), StoreError> {
+    async fn redivide(
+        &self,
+        board: Arc<Board>,
+        shards: u32,
+        sources: Vec<SourceNumber>,
+    ) -> std::result::Result<(), StoreError> {
         let name = board.name();
-        match self.store.redivide(&board, shards).await {
+        match self.store.redivide(&board, shards, &sources).await {
             Ok(divided) => {
                 tracing::info!(board = %name, shards, "the board has another number of shards");
                 self.shard_failures.known.lock().remove(name);

@@ -57,7 +57,7 @@ impl KnownTiers {
 
 fn parse(text: &str) -> Result<(Generation, Tiers), String> {
     let TiersRow { generation, tiers } = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let generation = u64::from_str_radix(&generation, 16).map(Generation).map_err(|error| error.to_string())?;
+    let generation = Generation::parse(&generation).ok_or("'generation' is not a number")?;
     Ok((generation, Tiers::from_forms(tiers).map_err(|error| error.to_string())?))
 }
 

@@ -60,6 +60,20 @@ impl Portion {
         Self { joins: true, ..self }
     }
 
+    /// Returns the portion by which a board begins after a position, or goes on there if it has not reached it: what it has
+    /// not counted up to there, it never counts.
+    pub fn beginning(source: SourceNumber, position: Position) -> Self {
+        Self {
+            source,
+            joins: true,
+            after: Position::START,
+            through: position,
+            positions: Vec::new(),
+            before: Vec::new(),
+            batch: Batch::default(),
+        }
+    }
+
     /// Returns the source.
     pub fn source(&self) -> SourceNumber {
         self.source

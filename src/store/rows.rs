@@ -12,6 +12,7 @@ pub enum TableName {
     Keys,
     KeyUses,
     Tiers,
+    Sources,
 }
 
 /// The rows of a table at one instant.
@@ -24,7 +25,7 @@ pub struct Rows {
 }
 
 spellings! {
-    TableName { Keys = "keys", KeyUses = "key-uses", Tiers = "tiers" }
+    TableName { Keys = "keys", KeyUses = "key-uses", Tiers = "tiers", Sources = "sources" }
     pub all ALL;
     /// Returns the name under which the table is stored.
     pub print as_str;

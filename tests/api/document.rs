@@ -68,13 +68,24 @@ fn every_operation_has_examples() {
                 assert!(parameter.get(part).is_some(), "{name}: {parameter} has no {part}");
             }
             // An example is what the explorer fills in. `from` and `last`, `cursor` and `offset` exclude each other;
-            // few boards can be read `as_of` another time, or have keys (`by`); the same key again would count nothing;
+            // few boards can be read `as_of` another time, or have keys (`by`); no `source` is defined; the same key again would count nothing;
             // contents continue `after` a line of other contents only.
             let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
-            let special =
-                ["from", "last", "cursor", "offset", "as_of", "by", "after", "Idempotency-Key", "Last-Event-ID"]
-                    .iter()
-                    .any(|name| parameter["name"] == *name);
+            let special = [
+                "from",
+                "last",
+                "cursor",
+                "offset",
+                "as_of",
+                "by",
+                "source",
+                "after",
+                "fill",
+                "Idempotency-Key",
+                "Last-Event-ID",
+            ]
+            .iter()
+            .any(|name| parameter["name"] == *name);
             assert!(shown || special, "{name}: {parameter} has no example");
         }
         for (kind, content) in operation["requestBody"]["content"].as_object().into_iter().flatten() {

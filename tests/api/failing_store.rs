@@ -220,10 +220,14 @@ macro_rules! reads {
             }
 
             async fn pass(&self, portions: Vec<(Arc<Board>, Portion)>) -> Vec<Result<Passed>> {
-                match self.switch.check(true) {
-                    Ok(()) => self.inner.pass(portions).await,
-                    Err(error) => vec![Err(error)],
+                let mut answers = Vec::with_capacity(portions.len());
+                for portion in portions {
+                    match self.switch.check(true) {
+                        Ok(()) => answers.extend(self.inner.pass(vec![portion]).await),
+                        Err(error) => answers.push(Err(error)),
+                    }
                 }
+                answers
             }
 
             async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {

@@ -48,6 +48,7 @@ mod same_question;
 mod samples;
 mod scheduling;
 mod seasons;
+mod sources;
 mod streams;
 mod subject_values;
 mod subjects;

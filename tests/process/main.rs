@@ -53,5 +53,6 @@ mod permissions;
 mod replaying;
 mod retiring;
 mod running;
+mod sources;
 mod tls;
 mod tokens;

@@ -106,6 +106,15 @@ export interface components {
         };
         /** @description The begin of a comparison. */
         BegunComparison: components["schemas"]["EditionComparison"] & components["schemas"]["EditionChanges"];
+        /** @description A board that is filled with what was in the log before it joined. */
+        BoardFill: {
+            /** @description A position in the log of a source: that of an item, or `start`, which is before the first one. */
+            from: string;
+            /** @description A position in the log of a source, or null. */
+            reached: string | null;
+            /** @description A position in the log of a source: that of an item, or `start`, which is before the first one. */
+            until: string;
+        };
         /** @description List of boards. */
         BoardList: {
             /** @description The boards, ordered by name. */
@@ -781,6 +790,8 @@ export interface components {
             };
             /** @description Identifier of the item. Each board and subject counts an id once within the board's horizon (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours. */
             id?: string;
+            /** @description With `source`, and required then: the position of the event in the log of the source. A whole number from 0, which grows from event to event, with any gaps. Numbers from 2^53 on are best sent as strings. */
+            position?: string | number;
             /** @description Whether the event reverses an earlier one, which happened at `at`. Default: false. */
             retract?: boolean;
             /** @description Type of the event. It is counted by every board whose metric names this type. */
@@ -870,7 +881,7 @@ export interface components {
         EventsBody: components["schemas"]["Event"] | components["schemas"]["EventBatch"];
         /**
          * @description The outcomes of the events of a request. Each event is counted under one of `accepted`, `duplicates`, `unmatched`
-         *     and `unknown`, unless it was invalid or every board rejected it.
+         *     and `unknown`, unless it was invalid, every board rejected it, or `source` says what became of it.
          */
         EventsReceipt: {
             /**
@@ -898,6 +909,8 @@ export interface components {
             };
             /** @description With `return=score`: the new score for each event and each board that counted it, now or before. */
             scores?: components["schemas"]["EventScore"][];
+            /** @description With `source`: how far the source is counted. */
+            source?: components["schemas"]["SourceReceipt"];
             /**
              * Format: int64
              * @description Number of events whose type no board counts.
@@ -1194,6 +1207,17 @@ export interface components {
         };
         /** @description A single increment or a batch. */
         IncrementsBody: components["schemas"]["Increment"] | components["schemas"]["IncrementBatch"];
+        /** @description A board of a source. */
+        JoinedBoard: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description How far the board is filled with what was in the log before it joined; absent if it is not. */
+            fill?: components["schemas"]["BoardFill"];
+            /** @description A position in the log of a source: that of an item, or `start`, which is before the first one. */
+            from: string;
+            /** @description A position in the log of a source, or null. */
+            reached: string | null;
+        };
         /** @description A key without its secret. */
         Key: {
             /** @description The boards that the key is for: names, and beginnings of names with `*` after them. */
@@ -1514,6 +1538,19 @@ export interface components {
              */
             shards: number;
         };
+        /** @description What a source is to be. */
+        NewSource: {
+            /**
+             * @description The boards that count its events: names, and beginnings of names with `*` after them. Boards that are defined later
+             *     are among them. Default: all.
+             */
+            boards?: string[];
+            /**
+             * @description The ids of the keys that may send its events, beside those with the scope `manage`. A key must be for all boards of
+             *     the source. Default: none.
+             */
+            keys?: string[];
+        };
         /** @description The tiers that a board gets. */
         NewTiers: {
             /** @description The tiers, the best first; none to remove them. */
@@ -1564,7 +1601,7 @@ export interface components {
             /** @description The board that the problem is about. */
             board?: string;
             /** @enum {string} */
-            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "successor_not_full" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
+            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "unknown_source" | "source_behind" | "source_waits" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "successor_not_full" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
             /**
              * Format: int64
              * @description The column of the error in the text of a metric, a rule or a line, from 1.
@@ -2174,6 +2211,58 @@ export interface components {
              * @description Absent for COUNT, SUM and COUNT_DISTINCT.
              */
             value?: number;
+        };
+        /** @description A source. */
+        Source: {
+            /** @description The boards that count its events: names, and beginnings of names with `*` after them. */
+            boards: string[];
+            /** @description The ids of the keys that may send its events, beside those with the scope `manage`. */
+            keys: string[];
+            /** @description The name of the source. */
+            source: string;
+        };
+        /** @description The sources. */
+        SourceList: {
+            /** @description The sources whose boards the caller may all use, by name. */
+            items: components["schemas"]["Source"][];
+            /** @description Always null: the list has one page. */
+            next: string | null;
+        };
+        /** @description How far a source is counted, and what became of its events beside the other numbers of the receipt. */
+        SourceReceipt: {
+            /** @description With `fill`: whether the board has everything that was in the log before it joined the source, from where its fill began. */
+            filled?: boolean;
+            /**
+             * @description The boards that have counted nothing: their data is damaged, and when it is repaired, the source goes on where they
+             *     are; or the source has no room for them.
+             */
+            left_out: string[];
+            /** @description The name of the source. */
+            name: string;
+            /** @description A position in the log of a source, or null. */
+            reached: string | null;
+            /**
+             * Format: int64
+             * @description Number of events that all boards which take them had counted before, or that are before what these count of the
+             *     source.
+             */
+            repeated: number;
+            /**
+             * Format: int64
+             * @description Number of events that at least one board has not counted yet. Send them again later: what is counted is counted once.
+             */
+            waiting: number;
+            /** @description Number of rejections by code; absent if there are none. */
+            waiting_for?: {
+                [key: string]: number;
+            };
+        };
+        /** @description A source and how far it is counted. */
+        SourceState: components["schemas"]["Source"] & {
+            /** @description The boards that have joined the source, by name. A new board joins with the next request, where the source is then. */
+            joined: components["schemas"]["JoinedBoard"][];
+            /** @description A position in the log of a source, or null. */
+            reached: string | null;
         };
         /** @description Score, rank and slots of a subject. */
         Standing: components["schemas"]["RankingFrame"] & {

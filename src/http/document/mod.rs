@@ -34,6 +34,7 @@ use super::schemas;
     components(schemas(Problem, ExportEnd, RankingChange)),
     tags(
         (name = "events", description = "Events, counted by every board whose metric names their type: a single one, a batch or a stream."),
+        (name = "sources", description = "Logs whose events count once, because each has a position: topics, streams, files."),
         (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),
         (name = "rankings", description = "Pages of rankings, rankings among given subjects, and the keys of boards with `BY`."),
         (name = "subjects", description = "Single subjects: score and rank, values over windows, neighbors, removal."),
@@ -142,6 +143,7 @@ fn add_path_parameters(described: &mut Described, operation: &Operation) {
         _ if path.ends_with("/values") => ("users-per-device", "device-1"),
         _ => ("hot-posts", "post-1"),
     };
+    let source = if is_change_without_body { "name-of-a-source" } else { "likes-0" };
     if path.contains("{subject}") {
         let description = "The subject, percent-encoded as one segment of the path: `a/b` is `a%2Fb`.";
         parameters.insert(0, of_path("subject", schemas::subject().into(), description, subject));
@@ -154,6 +156,9 @@ fn add_path_parameters(described: &mut Described, operation: &Operation) {
             false => of_path("key", schema.into(), "The id of the key.", "5f1c2a9d04b7e386"),
         };
         parameters.insert(0, parameter);
+    }
+    if path.contains("{source}") {
+        parameters.insert(0, of_path("source", schemas::source().into(), "The name of the source.", source));
     }
     if path.contains("{board}") {
         parameters.insert(0, of_path("board", schemas::board().into(), "The name of the board.", board));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::board::Timestamp;
+use crate::board::{Position, SourceName, Timestamp};
 use crate::http::boards;
 use crate::http::codes::Code;
 use crate::http::problem::Problem;
@@ -14,6 +14,10 @@ use crate::service::{ServiceError, StoreError};
 const MIDNIGHT: Timestamp = Timestamp::from_millis(1_767_312_000_000);
 /// 2036-01-02T00:00:00Z.
 const TEN_YEARS_LATER: Timestamp = Timestamp::from_millis(2_082_844_800_000);
+
+fn source() -> SourceName {
+    SourceName::parse("likes-0").expect("a name")
+}
 
 /// Returns an example of a problem with this code.
 pub(super) fn example(code: Code) -> Problem {
@@ -73,6 +77,11 @@ pub(super) fn example(code: Code) -> Problem {
         Code::UnknownBoard => {
             problem("unknown board 'hot-post'; define it with PUT /v1/boards/hot-post").with("board", "hot-post")
         }
+        Code::UnknownSource => ServiceError::UnknownSource(source()).into(),
+        Code::SourceBehind => {
+            ServiceError::SourceBehind { source_name: source(), fill: None, reached: Position(42) }.into()
+        }
+        Code::SourceWaits => ServiceError::SourceWaits { source_name: source(), reached: Position(42) }.into(),
         Code::MethodNotAllowed => problem("method PATCH is not allowed; allowed: GET, HEAD, PUT, DELETE"),
         Code::BoardConflict => problem(
             "board 'hot-posts' exists with a different definition (different: slot), which cannot be changed: remove the \

@@ -37,6 +37,8 @@ item! {
         /// Whether the event reverses an earlier one, which happened at `at`. Default: false.
         #[schema(value_type = bool, required = false)]
         retract: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::position_of_item, required = false)]
+        position: Option<&'a RawValue>,
     }
     /// A single event or a batch.
     enum EventsBody;
@@ -71,7 +73,21 @@ impl<'a> FieldValue<'a> for RawFields<'a> {
 impl EventItem<'_> {
     /// Validates the members and converts them to an event. Also returns the names of the fields that are arrays or
     /// objects, which metrics treat as absent.
-    pub(super) fn into_event(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
+    pub(super) fn into_event(mut self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
+        if self.take_position().is_some() {
+            let detail = "'position' is for a request with the parameter 'source'";
+            return Err(ItemError::structural(ItemCode::UnknownField, "position", detail));
+        }
+        self.into_event_of_source()
+    }
+
+    /// Takes the position, not yet validated.
+    pub(super) fn take_position(&mut self) -> Option<&RawValue> {
+        self.position.take().filter(|raw| raw.get() != "null")
+    }
+
+    /// Does the same as [`into_event`](Self::into_event) for an event whose position was taken.
+    pub(super) fn into_event_of_source(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
         let kind = parse_type(self.kind)?;
         let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;
@@ -250,6 +266,7 @@ mod tests {
             (r#"{"type":"a","retract":1}"#, ItemCode::InvalidEvent, "retract"),
             (r#"{"type":"a","fields":{},"fields":{}}"#, ItemCode::InvalidEvent, "fields"),
             (r#"{"type":"a","subject":"x"}"#, ItemCode::UnknownField, "subject"),
+            (r#"{"type":"a","position":1}"#, ItemCode::UnknownField, "position"),
             (r#"[]"#, ItemCode::InvalidEvent, ""),
         ] {
             let error = parsed(text).err().unwrap();

@@ -2,6 +2,7 @@
 
 mod item;
 mod receipt;
+mod sourced;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,11 +65,21 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 /// Requests with ids can be retried safely. If the store fails, some boards may have counted events that others have
 /// not; retry the request. If it fails during a stream, the problem has the members `accepted`, `duplicates` and
 /// `counted_through`, the last line up to which all outcomes are known; resume after that line, with ids.
+///
+/// With `source` and `after` the events are a part of an ordered log, and each has a `position`. Each board of the source
+/// counts each event once by its position, without ids, however often and by whomever it is sent. `source.reached` of the
+/// response is the `after` of the next request. A request that would leave a hole is refused with `source_behind`, whose
+/// `reached` says where the source is. Events that are rejected are passed. One that may count later waits, and with it what
+/// follows of the same subjects: then `source.waiting` is not 0, `reached` is before it, and what follows `reached` is to be sent again. A stream
+/// ends with `source_waits` then. With `fill`, a board that joined later is filled with the part of the log before.
 #[utoipa::path(
     post, path = "/v1/events", operation_id = "addEvents", tag = "events",
     params(("return" = inline(Returned), Query,
         description = "`score` adds `scores` to the response: the score of each subject on each board after the event was counted (JSON only, at most 10,000 events). For a large batch and for sketches it may contain later writes."),
-        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
+        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false."),
+        ("source" = String, Query, description = "The source of whose log the events are a part. Not with `return`, `strict` and `Idempotency-Key`."),
+        ("after" = String, Query, description = "With `source`, and required then: the position before the first event, up to which the source was counted; `start` if the request begins with the first event of the log."),
+        ("fill" = String, Query, description = "With `source`: a board of the source that is filled with what was in the log before it joined. The events count on this board only, up to where it has joined, and what else the source has counted stays. Each event needs `at`.")),
     request_body(description = "A single event, a batch or a stream.", content(
         (item::EventsBody = "application/json", examples(
             ("one" = (summary = "A single event", value = json!({"type": "login",
@@ -79,6 +90,9 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
             ("retraction" = (summary = "A retraction; `at` is the time of the event that it reverses", value = json!({"type": "like", "retract": true,
                 "at": "2026-01-01T10:07:00Z", "id": "e-81-retraction",
                 "fields": {"post_id": "post-1", "user_id": "u-7"}}))),
+            ("of a source" = (summary = "Events of a source, with positions; the query has `source` and `after`", value = json!({"events": [
+                {"type": "like", "fields": {"post_id": "post-1"}, "position": 42},
+                {"type": "like", "fields": {"post_id": "post-2"}, "position": 43}]}))),
         )),
         (String = "application/x-ndjson",
             example = "{\"type\":\"like\",\"fields\":{\"post_id\":\"post-1\"}}\n{\"type\":\"login\",\"fields\":{\"device_id\":\"d-1\"},\"id\":\"e-83\"}\n"),
@@ -95,11 +109,18 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
         ("with scores" = (value = json!({"accepted": 1, "duplicates": 0, "rejected": [], "unmatched": 0, "unknown": 0,
             "unknown_types": {}, "boards": {"hot-posts": {"accepted": 1, "duplicates": 0, "rejected": 0}},
             "scores": [{"index": 0, "board": "hot-posts", "subject": "post-1", "score": 19}]}))),
+        ("of a source" = (value = json!({"accepted": 2, "duplicates": 0, "rejected": [], "unmatched": 0, "unknown": 0,
+            "unknown_types": {}, "boards": {"hot-posts": {"accepted": 2, "duplicates": 0, "rejected": 0}},
+            "source": {"name": "likes-0", "reached": "43", "repeated": 0, "waiting": 0, "left_out": []}}))),
     ))),
 )]
 pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics>) -> Result<HttpResponse, Problem> {
     let format = items::pinned::format(&call)?;
-    let ItemParameters { return_scores, strict, .. } = ItemParameters::of_boards(&call, format == Format::Ndjson)?;
+    let ItemParameters { return_scores, strict, source, .. } =
+        ItemParameters::of_boards(&call, format == Format::Ndjson)?;
+    if let Some(part) = source {
+        return sourced::respond(call, payload, metrics, format, part).await;
+    }
     let ids = ItemIds::from_request(&call.request, &call.caller)?;
     let incoming = call.incoming(payload, format)?;
     let validity = Validity::of(&call.caller, &call.state);
@@ -206,7 +227,7 @@ pub(super) fn parse_fields(raw: Option<&RawValue>) -> Result<Fields, Problem> {
 
 /// Returns the receipt of an event that was recorded by a request to another resource, and updates the metrics.
 pub(super) fn receipt_of_one(event: Event, outcome: EventOutcome, metrics: &EventMetrics) -> EventsReceipt {
-    let (mut receipt, mut parsed) = (EventsReceipt::new(false), ParsedEvents::new(Position::Index, 1));
+    let (mut receipt, mut parsed) = (EventsReceipt::new(false), <ParsedEvents>::new(Position::Index, 1));
     let kind = event.kind.clone();
     parsed.push(0, Ok((event.into(), Vec::new())));
     receipt.record(&mut parsed, 0, &kind, outcome);

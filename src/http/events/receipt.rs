@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::board::{BoardName, Event, FieldFault, RankingKey, Shown, Subject};
+use crate::board::{BoardName, Event, FieldFault, Position as LogPosition, RankingKey, Shown, SourceName, Subject};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
 use crate::http::items::{
@@ -14,7 +14,7 @@ use crate::http::items::{
 };
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
-use crate::service::{EventOutcome, OnBoard, Refusal, Taken};
+use crate::service::{EventOutcome, OnBoard, PortionRecorded, Refusal, Taken};
 
 /// Maximum number of unknown types that a response lists.
 const MAX_TYPES_SHOWN: usize = 100;
@@ -24,7 +24,7 @@ const DAMAGED: &str = "the data of the board is damaged, so whether it counted t
                        have counted what this response says";
 
 /// The outcomes of the events of a request. Each event is counted under one of `accepted`, `duplicates`, `unmatched`
-/// and `unknown`, unless it was invalid or every board rejected it.
+/// and `unknown`, unless it was invalid, every board rejected it, or `source` says what became of it.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(in crate::http) struct EventsReceipt {
     /// Number of events that at least one board accepted. Other boards may have rejected them; see `rejected`.
@@ -48,6 +48,10 @@ pub(in crate::http) struct EventsReceipt {
     /// The outcomes on each board that the events were sent to.
     #[schema(value_type = BTreeMap<String, OnOneBoard>)]
     boards: BTreeMap<BoardName, OnOneBoard>,
+    /// With `source`: how far the source is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = SourceReceipt, required = false, nullable = false)]
+    source: Option<Box<SourceReceipt>>,
     /// With `return=score`: the new score for each event and each board that counted it, now or before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -73,6 +77,36 @@ struct OnOneBoard {
     duplicates: u64,
     /// Number of rejected events; `rejected` of the receipt lists the reasons.
     rejected: u64,
+}
+
+/// How far a source is counted, and what became of its events beside the other numbers of the receipt.
+#[derive(Debug, Default, Serialize, ToSchema)]
+struct SourceReceipt {
+    #[schema(schema_with = schemas::source)]
+    name: String,
+    /// The position up to which all boards of the source have counted it, those in `left_out` excepted: the next request goes
+    /// on after it. If nothing waits, that of the last event of the request, or a later one if that was counted before.
+    /// Null if no board has joined the source, and the request has no events.
+    #[schema(schema_with = schemas::position_or_null, required = true)]
+    reached: Option<LogPosition>,
+    /// With `fill`: whether the board has everything that was in the log before it joined the source, from where its fill began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    filled: Option<bool>,
+    /// Number of events that all boards which take them had counted before, or that are before what these count of the
+    /// source.
+    repeated: u64,
+    /// Number of events that at least one board has not counted yet. Send them again later: what is counted is counted once.
+    waiting: u64,
+    /// The reasons why events wait, with the number of them, once for each board; absent if none waits. Events that only
+    /// follow one that waits have no reason of their own.
+    #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
+    #[schema(schema_with = schemas::rejected_counts, required = false)]
+    waiting_for: RejectedCounts,
+    /// The boards that have counted nothing: their data is damaged, and when it is repaired, the source goes on where they
+    /// are; or the source has no room for them.
+    #[schema(value_type = Vec<String>)]
+    left_out: Vec<BoardName>,
 }
 
 /// A rejected event.
@@ -119,7 +153,7 @@ struct EventScore {
 }
 
 /// Events, each with the names of its fields that metrics cannot use.
-pub(super) type ParsedEvents = ParsedItems<Arc<Event>, Vec<Box<str>>>;
+pub(super) type ParsedEvents<E = Arc<Event>> = ParsedItems<E, Vec<Box<str>>>;
 
 impl EventsReceipt {
     /// Creates an empty receipt, with or without scores.
@@ -128,18 +162,25 @@ impl EventsReceipt {
     }
 
     /// Adds the outcome of one event; `at` is its index in [`ParsedItems::valid`].
-    pub(super) fn record(&mut self, parsed: &mut ParsedEvents, at: usize, kind: &str, outcome: EventOutcome) {
+    pub(super) fn record<E>(&mut self, parsed: &mut ParsedEvents<E>, at: usize, kind: &str, outcome: EventOutcome) {
         let Some((number, nested)) = parsed.details.get_mut(at).map(|(n, nested)| (*n, std::mem::take(nested))) else {
             return;
         };
         self.record_errors(parsed, number);
-        let (mut is_counted, mut is_duplicate) = (false, false);
+        let (mut is_counted, mut is_duplicate, mut is_repeated, mut waits) = (false, false, false, false);
         let has_no_board = outcome.boards.is_empty();
         for on_board in outcome.boards {
             match on_board.taken {
                 Taken::Counted { .. } => is_counted = true,
                 Taken::Duplicate { .. } => is_duplicate = true,
                 Taken::Refused(_) => {}
+                Taken::Repeated => is_repeated = true,
+                Taken::Waits(reason) => {
+                    waits = true;
+                    if let Some(reason) = reason {
+                        self.source.get_or_insert_default().waiting_for.add(code_of_rejection(reason));
+                    }
+                }
             }
             self.record_on_board((parsed.position)(number), &nested, on_board);
         }
@@ -147,13 +188,33 @@ impl EventsReceipt {
             (false, ..) => self.record_unknown_type(kind),
             (true, true, _) => self.accepted += 1,
             (true, false, true) => self.duplicates += 1,
+            (true, false, false) if waits => {}
+            (true, false, false) if is_repeated => self.source.get_or_insert_default().repeated += 1,
             (true, false, false) if has_no_board => self.unmatched += 1,
             (true, false, false) => self.rejected_events += 1,
         }
+        if waits {
+            self.source.get_or_insert_default().waiting += 1;
+        }
+    }
+
+    /// Adds how far the source is counted; `waiting` events have no outcome of their own, because they wait.
+    pub(super) fn record_source(&mut self, source: &SourceName, recorded: PortionRecorded, waiting: u64) {
+        let receipt = self.source.get_or_insert_default();
+        receipt.name = source.to_string();
+        receipt.reached = recorded.reached;
+        receipt.filled = recorded.filled;
+        receipt.waiting += waiting;
+        receipt.left_out = recorded.left_out;
+    }
+
+    /// Returns whether the receipt does not say how far a source is counted.
+    pub(super) fn has_no_source(&self) -> bool {
+        self.source.is_none()
     }
 
     /// Adds the invalid items before this number.
-    pub(super) fn record_errors(&mut self, parsed: &mut ParsedEvents, number: u64) {
+    pub(super) fn record_errors<E>(&mut self, parsed: &mut ParsedEvents<E>, number: u64) {
         while let Some((position, error)) = parsed.next_error(number) {
             self.rejected_events += 1;
             let field = (!error.field.is_empty()).then_some(error.field);
@@ -187,6 +248,7 @@ impl EventsReceipt {
                 self.on_boards.duplicates += 1;
                 score
             }
+            Taken::Repeated | Taken::Waits(_) => return,
             Taken::Refused(refusal) => {
                 counts.rejected += 1;
                 let code = code_of_refusal(&refusal, nested);
@@ -264,6 +326,8 @@ impl EventsReceipt {
             duplicates: self.duplicates,
             unmatched: self.unmatched,
             unknown: self.unknown,
+            repeated: self.source.as_ref().map_or(0, |source| source.repeated),
+            waiting: self.source.as_ref().map_or(0, |source| source.waiting),
             rejected: self.rejected_events,
             on_boards: self.on_boards.clone(),
         }

@@ -28,7 +28,7 @@ use crate::service::{self, ServiceError};
 const PORTION: usize = 1_000;
 
 /// Number of bytes from which on a portion with fewer lines is full.
-const PORTION_BYTES: usize = 512 << 10;
+pub(in crate::http) const PORTION_BYTES: usize = 512 << 10;
 
 /// The memory of a parsed line apart from its text.
 const PARSED_LINE: usize = 256;
@@ -57,6 +57,11 @@ pub(in crate::http) trait LineHandler {
     /// Returns the number of lines in a full portion.
     fn max_lines(&self) -> usize {
         PORTION
+    }
+
+    /// Returns the memory in bytes from which on a portion with fewer lines is full.
+    fn max_bytes(&self) -> usize {
+        PORTION_BYTES
     }
 
     /// Creates a portion with capacity for the given number of lines.
@@ -147,6 +152,16 @@ pub(in crate::http) async fn process<H: LineHandler>(
         }
         tokio::select! {
             biased;
+            // First, because the store waits for what follows.
+            Some(sent) = in_flight.next(), if !in_flight.is_empty() => {
+                sent_bytes -= sent.bytes;
+                lacks_memory = false;
+                // Less than before, which does not fail.
+                let _ = body.hold(sent_bytes + pending.bytes + lines.held() + arrived.len());
+                if let Err(error) = recorder.record(sent) {
+                    return Err(recorder.abort(in_flight, error.into()).await);
+                }
+            }
             arrival = wait_for_bytes(&mut arrived, &mut body, options.stream_idle_timeout, &mut validity),
                 if !ended && full.is_empty() && !lacks_memory =>
             {
@@ -162,7 +177,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
                 let piece = room.map(|room| room.flatten().map(|()| arrived.split_to(next)));
                 let mut each = |number, line: NdjsonLine<'_>| {
                     pending.add(handler, number, line);
-                    if pending.lines >= most_lines || pending.bytes >= PORTION_BYTES {
+                    if pending.lines >= most_lines || pending.bytes >= handler.max_bytes() {
                         full.push_back(pending.take());
                     }
                 };
@@ -187,15 +202,6 @@ pub(in crate::http) async fn process<H: LineHandler>(
                         }
                         return Err(recorder.abort(in_flight, problem).await);
                     }
-                }
-            }
-            Some(sent) = in_flight.next(), if !in_flight.is_empty() => {
-                sent_bytes -= sent.bytes;
-                lacks_memory = false;
-                // Less than before, which does not fail.
-                let _ = body.hold(sent_bytes + pending.bytes + lines.held() + arrived.len());
-                if let Err(error) = recorder.record(sent) {
-                    return Err(recorder.abort(in_flight, error.into()).await);
                 }
             }
             problem = while_paused.end(), if paused_until.is_some() => {

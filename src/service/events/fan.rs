@@ -12,7 +12,7 @@ use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The number of outcomes, counted or refused, after which a portion is full. A call with more of them needs several
 /// store calls.
-const PORTION: usize = 100_000;
+pub(super) const PORTION: usize = 100_000;
 
 /// The events of a portion, spread over the boards that take them.
 pub(super) struct Fan<'a> {
@@ -320,7 +320,7 @@ fn is_not(change: &Change) -> bool {
 }
 
 /// Returns the increment of an event that the current edition of a board does not count, if another edition does.
-fn increment_of_other(board: &Board, event: &Arc<Event>) -> Option<Increment> {
+pub(super) fn increment_of_other(board: &Board, event: &Arc<Event>) -> Option<Increment> {
     let (subject, other) = change(board.editions().get(1)?, event).ok()??;
     Some(made(event, subject, board.edition().change_of(event), Some(other)))
 }

@@ -41,6 +41,10 @@ pub enum Taken {
     Duplicate { score: Option<Value> },
     /// Not counted. Nothing has changed.
     Refused(Refusal),
+    /// An event of a source that was handled before, or that is before what the board counts of the source.
+    Repeated,
+    /// An event of a source that is not counted yet: for this reason, unless it only follows one that waits.
+    Waits(Option<Rejection>),
 }
 
 /// The reason why a board did not count an event of its type.

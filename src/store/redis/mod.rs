@@ -641,8 +641,8 @@ impl Store for RedisStore {
         self.following(tracks[0].board(), || editions::compare(&self.session, tracks, subjects)).await
     }
 
-    async fn redivide(&self, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
-        redivision::redivide(&self.session, board, shards).await
+    async fn redivide(&self, board: &Arc<Board>, shards: u32, sources: &[SourceNumber]) -> Result<Arc<Board>> {
+        redivision::redivide(&self.session, board, shards, sources).await
     }
 
     async fn redivision(&self, board: &Arc<Board>) -> Result<Option<CopyProgress>> {

@@ -138,7 +138,7 @@ impl Noted {
 
     fn parse(text: &str) -> Option<Self> {
         let (generation, rest) = text.split_once(':')?;
-        let generation = Generation(u64::from_str_radix(generation, 16).ok()?);
+        let generation = Generation::parse(generation)?;
         let time = |text: &str| text.parse().ok().map(Timestamp::from_millis);
         let (rest, what) = match (rest.split_once('@'), rest.split_once('^')) {
             (Some((rest, noted)), _) => (rest, What::Unborn(time(noted)?)),

@@ -110,6 +110,10 @@ fn table() -> Vec<Row> {
         row("POST", "/v1/backup", "/v1/backup", None, One(Admin)),
         row("GET", "/v1/clock", "/v1/clock", None, One(Read)),
         row("PUT", "/v1/clock", "/v1/clock", Some(json!({"now": "2026-01-02T10:07:00Z"})), One(Admin)),
+        row("GET", "/v1/sources", "/v1/sources", None, One(Read)),
+        row("GET", "/v1/sources/{source}", "/v1/sources/BOARD", None, One(Read)),
+        row("DELETE", "/v1/sources/{source}", "/v1/sources/BOARD", None, One(Manage)),
+        row("PUT", "/v1/sources/{source}", "/v1/sources/BOARD", Some(json!({"boards": ["BOARD"]})), One(Manage)),
         row("GET", "/v1/keys", "/v1/keys", None, One(Admin)),
         row("POST", "/v1/keys", "/v1/keys", Some(json!({"name": "k", "scopes": ["view"]})), One(Admin)),
         row("GET", "/v1/keys/self", "/v1/keys/self", None, AnyKey),
@@ -212,6 +216,7 @@ async fn every_operation_with_every_caller() {
                 let answer = guarded.send(caller.authorization.as_deref(), method, &request, body.as_ref()).await;
                 let what = format!("{} with {} {request}: {answer:?}", caller.name, row.method);
                 let is_named = row.path.contains("{board}") || row.path == "/v1/stream";
+                let is_named = is_named || row.path == "/v1/sources/{source}" && body.is_some();
                 let expected = match (row.needs, caller.refused_with, caller.scope) {
                     (Needs::Nothing, ..) => None,
                     (_, Some(refused), _) => Some(refused),

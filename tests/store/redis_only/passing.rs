@@ -210,7 +210,7 @@ async fn a_board_in_other_partitions_has_reached_the_same() {
     let mut known = boards[0].clone();
     let mut after = 900;
     for shards in [5, 1, 3] {
-        known = store.redivide(&known, shards).await.unwrap();
+        known = store.redivide(&known, shards, &[SOURCE]).await.unwrap();
         assert_eq!(place(&store, std::slice::from_ref(&known)).await.unwrap(), after);
         // A part is sent again.
         assert!(send(&store, std::slice::from_ref(&known), after - 400, 700).await);
@@ -224,18 +224,21 @@ async fn a_board_in_other_partitions_has_reached_the_same() {
     let portion = Portion::new(SOURCE, range, [(range.1, early)]).unwrap();
     let passed = store.pass(vec![(known.clone(), portion)]).await.remove(0).unwrap();
     assert!(matches!(passed.fates[..], [Fate::Waits(Some(Rejection::TooEarly))]) && !passed.reached.is_even());
-    let uneven = store.redivide(&known, 2).await;
+    let uneven = store.redivide(&known, 2, &[SOURCE]).await;
     assert!(matches!(uneven, Err(StoreError::EditionsBusy { .. })), "{uneven:?}");
     // It goes on as before.
     known = store.board(known.name()).await.unwrap().unwrap();
     assert!(send(&store, std::slice::from_ref(&known), after, 100).await);
-    assert_eq!(store.redivide(&known, 2).await.unwrap().definition().shards, Some(2));
+    assert_eq!(store.redivide(&known, 2, &[SOURCE]).await.unwrap().definition().shards, Some(2));
     // A partition that has lost what it had joined is not taken for one that has not.
     known = store.board(known.name()).await.unwrap().unwrap();
     let lost = keys(&server, &format!("*{{alone/{}}}*:o", known.partitions().unwrap()[0])).swap_remove(0);
     behind::<()>(&server, &["DEL", &lost]);
-    let partial = store.redivide(&known, 3).await;
+    let partial = store.redivide(&known, 3, &[SOURCE]).await;
     assert!(matches!(partial, Err(StoreError::EditionsBusy { .. })), "{partial:?}");
+    // Of a source that is not to be kept it does not matter.
+    known = store.redivide(&known, 3, &[]).await.unwrap();
+    assert_eq!(store.reached(&known, SOURCE).await.unwrap(), None);
 }
 
 /// A server that is restarted twice may have applied the first half of a step.

@@ -67,7 +67,7 @@ async fn a_board_of_every_form_holds_the_same_in_other_partitions() {
         let expected = all_of(&site, &board, &subjects()).await;
         let mut known = board;
         for shards in [5, 1, 3] {
-            let divided = site.store.redivide(&known, shards).await.unwrap();
+            let divided = site.store.redivide(&known, shards, &[]).await.unwrap();
             assert_eq!(divided.definition().shards, Some(shards));
             assert_eq!(divided.partitions().map(|numbers| numbers.len()), Some(shards as usize));
             assert_same(&all_of(&site, &divided, &subjects()).await, &expected, &format!("{definition:?} in {shards}"));
@@ -139,7 +139,7 @@ async fn count_meanwhile(stores: [Arc<RedisStore>; 2], board: Arc<Board>, change
     let mut known = board;
     for shards in changes {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        known = stores[*shards as usize % 2].redivide(&known, *shards).await.unwrap();
+        known = stores[*shards as usize % 2].redivide(&known, *shards, &[]).await.unwrap();
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     stop.store(1, Ordering::SeqCst);
@@ -182,7 +182,7 @@ async fn an_attempt_that_ended_early_leaves_the_board_as_it_was() {
         let before = keys_of(&server, "*").len();
         let copy = tokio::spawn({
             let (store, board) = (store.clone(), board.clone());
-            async move { store.redivide(&board, 7).await }
+            async move { store.redivide(&board, 7, &[]).await }
         });
         while keys_of(&server, "*").len() <= before + 5 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -197,7 +197,7 @@ async fn an_attempt_that_ended_early_leaves_the_board_as_it_was() {
         let removal = other.remove(&frozen, &subject("s1")).await;
         assert!(matches!(removal, Err(StoreError::Frozen { .. })), "{removal:?}");
         assert_eq!(other.page(&frozen.main(), 0, 5).await.unwrap().total, 20_000);
-        let again = other.redivide(&frozen, 5).await;
+        let again = other.redivide(&frozen, 5, &[]).await;
         assert!(matches!(again, Err(StoreError::EditionsBusy { .. })), "{again:?}");
         // When it has ended, the next write counts in the partitions that the board had.
         behind::<i64>(&server, &["HSET", "rolltop:1:{board}:meta", "lease", "1 0 0"]);
@@ -217,7 +217,7 @@ async fn an_attempt_that_ended_early_leaves_the_board_as_it_was() {
         while !store.tidy_step().await.unwrap() {}
         assert_eq!(keys_of(&server, "*").len(), before, "{:?}", keys_of(&server, "*"));
         // Retiring lets a board go on, too.
-        let copied = store.redivide(&thawed, 2).await.unwrap();
+        let copied = store.redivide(&thawed, 2, &[]).await.unwrap();
         assert_eq!(store.page(&copied.main(), 0, 5).await.unwrap().total, 20_001);
     }
 }
@@ -232,7 +232,7 @@ async fn copying_is_ended_by_any_instance_and_by_retiring() {
     }
     let begin = |known: &Arc<Board>| {
         let (store, known) = (store.clone(), known.clone());
-        tokio::spawn(async move { store.redivide(&known, 7).await })
+        tokio::spawn(async move { store.redivide(&known, 7, &[]).await })
     };
     let before = keys_of(&server, "*").len();
     let copy = begin(&board);
@@ -264,10 +264,10 @@ async fn copying_is_ended_by_any_instance_and_by_retiring() {
     copy.abort();
     let _ = copy.await;
     let frozen = other.board(board.name()).await.unwrap().unwrap();
-    let early = other.redivide(&frozen, 3).await;
+    let early = other.redivide(&frozen, 3, &[]).await;
     assert!(matches!(early, Err(StoreError::EditionsBusy { .. })), "{early:?}");
     behind::<i64>(&server, &["HSET", "rolltop:1:{board}:meta", "lease", "1 0 0"]);
-    let divided = other.redivide(&frozen, 3).await.unwrap();
+    let divided = other.redivide(&frozen, 3, &[]).await.unwrap();
     assert_eq!(divided.partitions().map(|numbers| numbers.len()), Some(3));
     assert_eq!(other.page(&divided.main(), 0, 5).await.unwrap().total, 40_001);
 }
@@ -278,7 +278,7 @@ async fn what_the_board_no_longer_has_is_deleted() {
     let store = simulated(&server).await;
     let board = defined(&store, Definition { windows: vec!["6h/2h".parse().unwrap()], ..likes() }).await;
     add(&store, &board, (0..500).map(|nth| plus(&format!("s{nth}"), 1).id("x"))).await;
-    let divided = store.redivide(&board, 2).await.unwrap();
+    let divided = store.redivide(&board, 2, &[]).await.unwrap();
     assert!(keys_of(&server, "").len() > 1);
     // Its further window is no longer read in the epoch in which it was frozen.
     let metas: Vec<String> = keys_of(&server, "").into_iter().filter(|key| key.ends_with("meta")).collect();
@@ -296,7 +296,7 @@ async fn what_the_board_no_longer_has_is_deleted() {
     }
     assert_eq!(store.page(&divided.main(), 0, 5).await.unwrap().total, 500);
     // A board that is removed leaves nothing of any of its partitions.
-    let again = store.redivide(&divided, 3).await.unwrap();
+    let again = store.redivide(&divided, 3, &[]).await.unwrap();
     assert!(store.undefine(&again).await.unwrap());
     store.set_clock(store.now().await.unwrap().plus_millis(300_000)).await.unwrap();
     while !store.tidy_step().await.unwrap() {}
@@ -311,14 +311,14 @@ async fn boards_that_cannot_be_copied_are_refused_and_not_frozen() {
     let board = defined(&store, likes()).await;
     let attached = board.attached(likes(), rolltop::board::TrackId(rand::random())).unwrap();
     let both = store.change_editions(&board, attached).await.unwrap();
-    let refused = store.redivide(&both, 2).await;
+    let refused = store.redivide(&both, 2, &[]).await;
     assert!(matches!(refused, Err(StoreError::EditionsBusy { .. })), "{refused:?}");
     let alone = store.change_editions(&both, both.detached()).await.unwrap();
     store.begin_import(&alone, rolltop::store::ImportId(7)).await.unwrap();
-    assert!(matches!(store.redivide(&alone, 2).await, Err(StoreError::ImportOpen)));
+    assert!(matches!(store.redivide(&alone, 2, &[]).await, Err(StoreError::ImportOpen)));
     store.end_import(&alone, rolltop::store::ImportId(7)).await.unwrap();
-    let refused = store.redivide(&board, 2).await;
+    let refused = store.redivide(&board, 2, &[]).await;
     assert!(matches!(refused, Err(StoreError::StaleEpoch)), "{refused:?}");
     add(&store, &alone, [plus("a", 1)]).await;
-    assert_eq!(store.redivide(&alone, 2).await.unwrap().partitions().map(|numbers| numbers.len()), Some(2));
+    assert_eq!(store.redivide(&alone, 2, &[]).await.unwrap().partitions().map(|numbers| numbers.len()), Some(2));
 }

@@ -32,6 +32,16 @@ class Backup(TypedDict):
     path: str
 
 
+BoardFill = TypedDict(
+    'BoardFill',
+    {
+        'from': str,
+        'reached': str | None,
+        'until': str,
+    },
+)
+
+
 class BoardOutcome(TypedDict):
     accepted: int
     duplicates: int
@@ -122,6 +132,7 @@ class Event(TypedDict):
     at: NotRequired[str]
     fields: NotRequired[dict[str, Any]]
     id: NotRequired[str]
+    position: NotRequired[str | int]
     retract: NotRequired[bool]
     type: str
 
@@ -148,18 +159,6 @@ class EventScore(TypedDict):
 
 
 EventsBody: TypeAlias = Event | EventBatch
-
-
-class EventsReceipt(TypedDict):
-    accepted: int
-    boards: dict[str, BoardOutcome]
-    duplicates: int
-    rejected: list[EventRejected]
-    rejected_counts: NotRequired[dict[str, int]]
-    scores: NotRequired[list[EventScore]]
-    unknown: int
-    unknown_types: dict[str, int]
-    unmatched: int
 
 
 class Fill(TypedDict):
@@ -263,6 +262,17 @@ class IncrementBatch(TypedDict):
 IncrementsBody: TypeAlias = Increment | IncrementBatch
 
 
+JoinedBoard = TypedDict(
+    'JoinedBoard',
+    {
+        'board': str,
+        'fill': NotRequired[BoardFill],
+        'from': str,
+        'reached': str | None,
+    },
+)
+
+
 class KeyOfRanking(TypedDict):
     by: str
 
@@ -338,6 +348,11 @@ class NewShards(TypedDict):
     shards: int
 
 
+class NewSource(TypedDict):
+    boards: NotRequired[list[str]]
+    keys: NotRequired[list[str]]
+
+
 class Period(TypedDict):
     end: str | None
     final: bool
@@ -347,7 +362,7 @@ class Period(TypedDict):
 
 class Problem(TypedDict):
     board: NotRequired[str]
-    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'successor_not_full', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
+    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'unknown_source', 'source_behind', 'source_waits', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'successor_not_full', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
     column: NotRequired[int]
     detail: str
     field: NotRequired[str]
@@ -536,6 +551,32 @@ SlotValue = TypedDict(
         'value': NotRequired[Number],
     },
 )
+
+
+class Source(TypedDict):
+    boards: list[str]
+    keys: list[str]
+    source: str
+
+
+class SourceList(TypedDict):
+    items: list[Source]
+    next: str | None
+
+
+class SourceReceipt(TypedDict):
+    filled: NotRequired[bool]
+    left_out: list[str]
+    name: str
+    reached: str | None
+    repeated: int
+    waiting: int
+    waiting_for: NotRequired[dict[str, int]]
+
+
+class SourceState(Source):
+    joined: list[JoinedBoard]
+    reached: str | None
 
 
 class SubjectSet(TypedDict):
@@ -729,6 +770,19 @@ class EditionComparison(TypedDict):
     state: str
     tops: list[TopOverlap]
     window: str
+
+
+class EventsReceipt(TypedDict):
+    accepted: int
+    boards: dict[str, BoardOutcome]
+    duplicates: int
+    rejected: list[EventRejected]
+    rejected_counts: NotRequired[dict[str, int]]
+    scores: NotRequired[list[EventScore]]
+    source: NotRequired[SourceReceipt]
+    unknown: int
+    unknown_types: dict[str, int]
+    unmatched: int
 
 
 class Frame(TypedDict):

@@ -8,7 +8,7 @@ use redis::cmd;
 
 use super::ids;
 use super::lease::Lease;
-use crate::board::{Board, BoardTrack, Subject};
+use crate::board::{Board, BoardTrack, SourceNumber, Subject};
 use crate::store::redis::part::Part;
 use crate::store::redis::removing::Noted;
 use crate::store::redis::servers::{Channel, ServerFailure};
@@ -39,15 +39,15 @@ impl Copy {
     }
 
     /// Copies everything that the frozen board has.
-    pub async fn fill(&self, session: &Session, frozen: &Arc<Board>) -> Result<()> {
+    pub async fn fill(&self, session: &Session, frozen: &Arc<Board>, sources: &[SourceNumber]) -> Result<()> {
         let failed = |failure| session.servers.error(failure);
         let runs = session.server_runs(&self.board);
         let import = ImportId(rand::random());
         // Boxed, because the compiler would have to look deep into callers otherwise.
         let moderated: BoxFuture<'_, _> = Box::pin(moderating::copy(session, frozen, &self.board));
         moderated.await?;
-        let reached: BoxFuture<'_, _> = Box::pin(reached::copy(session, frozen, &self.board));
-        reached.await?;
+        let reached: BoxFuture<'_, _> = Box::pin(reached::copy(session, (frozen, &self.board), sources));
+        reached.await.map_err(failed)?;
         imports::open(session, &self.board, import).await.map_err(failed)?;
         let lease = Lease::new(session, frozen);
         // Together, because the pieces of a track follow each other. Large commands wait for their turns.

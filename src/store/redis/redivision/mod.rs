@@ -21,41 +21,78 @@ use self::copy::Copy;
 use super::boards;
 use super::division::Division;
 use super::editions;
+use super::reached;
 use super::removing::{self, Noted};
 use super::servers::ServerFailure;
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, EditionsChange, Redivision};
+use crate::board::{Board, EditionsChange, Redivision, SourceNumber};
 use crate::store::{CopyProgress, Result, StoreError};
 
-/// The number of times that a board is looked up because it has changed in the meantime.
+/// The number of times that a board is looked up, or frozen, because it has changed in the meantime.
 const ATTEMPTS: usize = 8;
 
-/// Copies the data of a board to another number of shards.
-pub(super) async fn redivide(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
+/// Copies the data of a board to another number of shards, with what it has reached of these sources.
+pub(super) async fn redivide(
+    session: &Session,
+    board: &Arc<Board>,
+    shards: u32,
+    sources: &[SourceNumber],
+) -> Result<Arc<Board>> {
     let failed = |failure| session.servers.error(failure);
     if board.definition().shards == Some(shards) && board.redivision().is_none() {
         return Ok(board.clone());
     }
-    // An attempt whose lease has ended does not prevent the next one.
-    let board = match writable(session, board).await {
-        Err(ServerFailure::Frozen(_)) => {
-            return Err(busy("the data of the board is being copied to another number of shards already"));
+    let mut board = board.clone();
+    for _ in 0..ATTEMPTS {
+        // An attempt whose lease has ended does not prevent the next one.
+        board = match writable(session, &board).await {
+            Err(ServerFailure::Frozen(_)) => {
+                return Err(busy("the data of the board is being copied to another number of shards already"));
+            }
+            found => found.map_err(failed)?,
+        };
+        // Between two portions of a log: what is frozen in the middle of one cannot be divided.
+        if !reached::wait_until_even(session, &board, sources).await.map_err(failed)? {
+            break;
         }
-        found => &found.map_err(failed)?,
-    };
+        if let Some(divided) = redivide_once(session, &board, shards, sources).await? {
+            return Ok(divided);
+        }
+        board = boards::stored_again(session, &board).await.map_err(failed)?;
+    }
+    Err(busy(
+        "a source is in the middle of a portion, or an event of it waits: let its sender end the portion, then begin the change again",
+    ))
+}
+
+/// Does the same, unless a portion of a source was on its way when the board was frozen. Then the board goes on as before.
+async fn redivide_once(
+    session: &Session,
+    board: &Arc<Board>,
+    shards: u32,
+    sources: &[SourceNumber],
+) -> Result<Option<Arc<Board>>> {
+    let failed = |failure| session.servers.error(failure);
     let frozen = freeze(session, board, shards).await?;
     let mut begun = None;
     let exchanged = async {
+        if board.partitions().is_some() {
+            // Portions that begin now are refused, and those that have begun end first.
+            reached::wait_until_even(session, board, sources).await.map_err(failed)?;
+        }
         // When this returns, no instance writes to the board.
         editions::bring_forward(session, &frozen).await.map_err(failed)?;
+        if !reached::is_even(session, &frozen, sources).await.map_err(failed)? {
+            return Ok(None);
+        }
         let copy = begun.insert(Copy::begin(session, &frozen).await.map_err(failed)?);
-        copy.fill(session, &frozen).await?;
+        copy.fill(session, &frozen, sources).await?;
         exchange(session, &frozen, copy).await.map_err(failed)?;
-        Ok(copy.board.clone())
+        Ok(Some(copy.board.clone()))
     };
     let exchanged = exchanged.await;
-    if exchanged.is_err() {
+    if !matches!(exchanged, Ok(Some(_))) {
         // If this fails, the lease ends, and the copy is deleted later.
         let _ = thaw(session, &frozen).await;
         if let Some(copy) = begun {

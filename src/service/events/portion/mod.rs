@@ -1,0 +1,187 @@
+//! Portions of a source's events. Each board of the source gets its share of a portion, also if that has no event: what it
+//! has reached moves on with the others.
+//!
+//! What the store knows of a board, and the row of the source, are two things, and a failover can lose the last second of
+//! either. So the row has the position at which a board joined before the store knows that it did, and a board that has
+//! reached less than that begins there, whenever this is found.
+
+mod progress;
+mod share;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::try_join;
+
+use self::progress::Progress;
+use self::share::Share;
+use super::fan::PORTION;
+use super::outcome::EventOutcome;
+use crate::access::{Caller, Scope};
+use crate::board::{Board, BoardName, Event, Position, SourceName};
+use crate::service::event_index::EventIndex;
+use crate::service::sources::SourceTable;
+use crate::service::{Result, Service, ServiceError};
+use crate::store::StoreError;
+
+/// The number of attempts before a call fails because boards keep changing. A board that joins takes one of its own.
+const ATTEMPTS: usize = 6;
+
+/// Consecutive events of a source.
+#[derive(Clone, Copy, Debug)]
+pub struct EventPortion<'e> {
+    pub source: &'e SourceName,
+    /// The board that is filled with it. `None`: all boards of the source count it.
+    pub fill: Option<&'e BoardName>,
+    /// The position after which the portion begins, up to which everything is counted.
+    pub after: Position,
+    /// The position up to which the portion goes.
+    pub through: Position,
+    /// The events with their positions, which increase and are within the portion. A portion without any only asks where the
+    /// source is: no board joins with it.
+    pub events: &'e [(Position, Arc<Event>)],
+}
+
+/// How far a portion was counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortionRecorded {
+    /// The position up to which all boards of the source have counted it, except for those that are left out: that after
+    /// which it goes on. If nothing waits, this is the end of the portion or, if that was counted before, may be beyond it.
+    /// `None` if the portion has no events, and no board has joined.
+    pub reached: Option<Position>,
+    /// Whether an event waits, so that it, and what follows, is to be sent again later.
+    pub waits: bool,
+    /// Of a board that is filled: whether it has what it is to be filled with.
+    pub filled: Option<bool>,
+    /// The boards that have counted nothing, because their data is damaged, or the source has no room for them.
+    pub left_out: Vec<BoardName>,
+}
+
+/// A portion that is spread over the boards of its source, as far as it is recorded at once.
+pub struct SpreadPortion<'p> {
+    portion: EventPortion<'p>,
+    /// The sources by which it is spread.
+    table: Arc<SourceTable>,
+    progress: Progress<'p>,
+    shares: Vec<Share>,
+}
+
+impl Service {
+    /// Spreads consecutive events of a source over its boards, for [`record_portion`](Self::record_portion). The portion
+    /// before may still be on its way. Two store calls at the same time.
+    pub async fn spread_portion<'p>(&self, caller: &Caller, portion: EventPortion<'p>) -> Result<SpreadPortion<'p>> {
+        self.spread(caller, portion, None).await
+    }
+
+    async fn spread<'p>(
+        &self,
+        caller: &Caller,
+        portion: EventPortion<'p>,
+        progress: Option<Progress<'p>>,
+    ) -> Result<SpreadPortion<'p>> {
+        caller.require(Scope::Write)?;
+        let since = Instant::now();
+        let version = async { Ok(self.store.boards_version().await?) };
+        let (table, version) = try_join(self.source_table(), version).await?;
+        let source = table.source(portion.source)?;
+        caller.require_source(portion.source, &source.definition.boards)?;
+        caller.require_sender(portion.source, &source.definition.keys)?;
+        let listed = match progress.as_ref().is_some_and(Progress::is_stale) {
+            false => self.registry.listed_at(version, since).await?,
+            true => self.registry.listed_after(since).await?,
+        };
+        let index = listed.event_index;
+        let mut progress = progress.unwrap_or_else(|| Progress::new(portion.first_part(&index)));
+        let of_source: Vec<_> = index.all().filter(|board| source.has(board)).cloned().collect();
+        let is_filled = |board: &Board| portion.fill.is_none_or(|fill| board.name() == fill);
+        let is_asked = |board: &&Arc<Board>| is_filled(board) && progress.is_left(board);
+        let boards: Vec<_> = of_source.iter().filter(is_asked).cloned().collect();
+        match portion.fill {
+            Some(fill) if boards.is_empty() => {
+                let why = format!("source '{}' has no such board", portion.source);
+                return Err(ServiceError::FillRefused { board: fill.clone(), why });
+            }
+            None if of_source.is_empty() => return Err(ServiceError::SourceWithoutBoards(portion.source.clone())),
+            _ => {}
+        }
+        progress.note_known(&of_source, &index);
+        let shares = progress.portion().shares(boards, &index);
+        Ok(SpreadPortion { portion, table, progress, shares })
+    }
+
+    /// Counts consecutive events of a source on each of its boards, each event once, however often the portion is sent.
+    /// Calls `each` with what became of each event, in their order. It ends early, without an outcome of the events that
+    /// are left, if an event waits.
+    ///
+    /// Makes one store call, and three more for each further 100,000 outcomes. After an error some boards may have counted
+    /// the events: send the portion again.
+    ///
+    /// Returns [`ServiceError::SourceBehind`] if a board has not reached the position after which the portion begins.
+    pub async fn record_portion(
+        &self,
+        caller: &Caller,
+        mut spread: SpreadPortion<'_>,
+        mut each: impl FnMut(usize, EventOutcome),
+    ) -> Result<PortionRecorded> {
+        let portion = spread.portion;
+        let mut settled = 0;
+        loop {
+            let (part, recorded) = self.record_part(caller, spread, |at, outcome| each(settled + at, outcome)).await?;
+            settled += part.events.len();
+            if recorded.waits || settled == portion.events.len() {
+                return Ok(recorded);
+            }
+            let rest = EventPortion { after: part.through, events: &portion.events[settled..], ..portion };
+            spread = self.spread(caller, rest, None).await?;
+        }
+    }
+
+    /// Counts as much of the start of a portion as has about 100,000 outcomes, and returns it.
+    async fn record_part<'p>(
+        &self,
+        caller: &Caller,
+        mut spread: SpreadPortion<'p>,
+        each: impl FnMut(usize, EventOutcome),
+    ) -> Result<(EventPortion<'p>, PortionRecorded)> {
+        for _ in 0..ATTEMPTS {
+            let SpreadPortion { portion, table, mut progress, mut shares } = spread;
+            let boards: Vec<_> = shares.iter().map(|share| share.board.clone()).collect();
+            let source = match (portion.fill, &boards[..]) {
+                // It only asks where the source is.
+                _ if portion.events.is_empty() => table.source(portion.source).cloned(),
+                (Some(_), [board]) => self.filled(table, portion.source, board, portion.after).await,
+                _ => self.joined(table, portion.source, &boards, portion.after).await,
+            };
+            match source {
+                Ok(source) => {
+                    let portions = progress.portions(&mut shares, &source)?;
+                    let answers = self.store.pass(portions).await;
+                    if progress.settle(shares, answers)? {
+                        return Ok((progress.portion(), progress.finish(each)?));
+                    }
+                }
+                Err(ServiceError::Store(StoreError::BoardChanged | StoreError::StaleEpoch)) => progress.note_stale(),
+                Err(error) => return Err(error),
+            }
+            spread = self.spread(caller, portion, Some(progress)).await?;
+        }
+        Err(StoreError::BoardChanged.into())
+    }
+}
+
+impl EventPortion<'_> {
+    /// Returns the start of the portion that has a bounded number of outcomes, and at least one event if there is any.
+    fn first_part(self, index: &EventIndex) -> Self {
+        let mut outcomes = 0;
+        let is_over = |(_, event): &(Position, Arc<Event>)| {
+            outcomes += index.of_type(&event.kind).len();
+            outcomes > PORTION
+        };
+        match self.events.iter().position(is_over).map(|end| &self.events[..end.max(1)]) {
+            Some(events @ [.., (last, _)]) if events.len() < self.events.len() => {
+                Self { through: *last, events, ..self }
+            }
+            _ => self,
+        }
+    }
+}
