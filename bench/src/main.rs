@@ -34,6 +34,7 @@ mod report;
 mod retire;
 mod seasons;
 mod single;
+mod sources;
 mod subjects;
 mod target;
 mod tiers;
@@ -108,6 +109,8 @@ enum Scenario {
     Access(Setting),
     /// One event a request: an event that feeds ten boards against an event that feeds one.
     Fanout(Setting),
+    /// Events of a log in NDJSON that feed four boards: without ids, with ids, and with the positions of a source.
+    Sources(Setting),
     /// Increments to a board with a successor, against a board without one and a board with a second window.
     DualRun(Setting),
     /// Increments to boards with a ranking for each key, against a board without keys.
@@ -277,6 +280,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Parts(setting) => parts::run(&setting).await,
         Scenario::Access(setting) => access::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
+        Scenario::Sources(setting) => sources::run(&setting).await,
         Scenario::DualRun(setting) => dual_run::run(&setting).await,
         Scenario::Keys(setting) => keys::run(&setting).await,
         Scenario::Moderation(setting) => moderation::run(&setting).await,
@@ -307,6 +311,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     }
     access::run(&setting).await?;
     fanout::run(&setting).await?;
+    sources::run(&setting).await?;
     dual_run::run(&setting).await?;
     keys::run(&setting).await?;
     moderation::run(&setting).await?;
