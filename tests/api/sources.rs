@@ -212,6 +212,9 @@ async fn events_that_no_board_takes_are_passed() {
     let client = &site.client;
     client.define("b", "COUNT(24h, like, post_id WHERE big = true)", "1h").await;
     client.put(SOURCE, json!({})).await;
+    let first = json!({"type": 5, "position": 0});
+    let passed = client.post("/v1/events?source=log&after=start", first).await.body;
+    assert_eq!((&passed["accepted"], &passed["source"]["reached"]), (&json!(0), &json!("0")), "{passed}");
     let (mut no_field, mut late, mut nested) = (like(3), like(4), like(5));
     no_field["fields"] = json!({});
     late["at"] = json!("2025-01-01T00:00:00Z");

@@ -37,8 +37,7 @@ pub struct EventPortion<'e> {
     pub after: Position,
     /// The position up to which the portion goes.
     pub through: Position,
-    /// The events with their positions, which increase and are within the portion. A portion without any only asks where the
-    /// source is: no board joins with it.
+    /// The events with their positions, which increase and are within the portion. There may be none.
     pub events: &'e [(Position, Arc<Event>)],
 }
 
@@ -47,7 +46,7 @@ pub struct EventPortion<'e> {
 pub struct PortionRecorded {
     /// The position up to which all boards of the source have counted it, except for those that are left out: that after
     /// which it goes on. If nothing waits, this is the end of the portion or, if that was counted before, may be beyond it.
-    /// `None` if the portion has no events, and no board has joined.
+    /// `None` if the portion only asks, and no board has joined.
     pub reached: Option<Position>,
     /// Whether an event waits, so that it, and what follows, is to be sent again later.
     pub waits: bool,
@@ -147,8 +146,7 @@ impl Service {
             let SpreadPortion { portion, table, mut progress, mut shares } = spread;
             let boards: Vec<_> = shares.iter().map(|share| share.board.clone()).collect();
             let source = match (portion.fill, &boards[..]) {
-                // It only asks where the source is.
-                _ if portion.events.is_empty() => table.source(portion.source).cloned(),
+                _ if portion.only_asks() => table.source(portion.source).cloned(),
                 (Some(_), [board]) => self.filled(table, portion.source, board, portion.after).await,
                 _ => self.joined(table, portion.source, &boards, portion.after).await,
             };
@@ -170,6 +168,11 @@ impl Service {
 }
 
 impl EventPortion<'_> {
+    /// Returns whether the portion ends where it begins: it asks where the source is, and no board joins with it.
+    fn only_asks(&self) -> bool {
+        self.through == self.after
+    }
+
     /// Returns the start of the portion that has a bounded number of outcomes, and at least one event if there is any.
     fn first_part(self, index: &EventIndex) -> Self {
         let mut outcomes = 0;

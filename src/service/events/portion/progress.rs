@@ -89,7 +89,7 @@ impl<'p> Progress<'p> {
     /// not joined gets nothing: its data is damaged, or the source has no room for it.
     pub(super) fn portions(&mut self, shares: &mut Vec<Share>, source: &Source) -> Result<Vec<(Arc<Board>, Portion)>> {
         let is_fill = self.portion.fill.is_some();
-        let joins = !self.portion.events.is_empty();
+        let joins = !self.portion.only_asks();
         shares.retain_mut(|share| {
             let generation = share.board.generation();
             share.course = source.course(generation, is_fill);
