@@ -223,7 +223,15 @@ async fn counts_each_event_once(args: &[&str], instances: usize, shards: Option<
             change_shards(&services[0], 9).await;
         }
         if round == 2 {
-            // Its shards are one, as it joins in the middle.
+            // In the middle of the log, so that there is something to fill it with. Its shards are one.
+            let wait = Wait::begin("the first events");
+            loop {
+                let state = services[0].call("GET", "/v1/sources/log", None).await;
+                if reached(&state.1).is_some() {
+                    break;
+                }
+                wait.rest(state).await;
+            }
             let (status, answer) = services[0]
                 .call("PUT", &format!("/v1/boards/{}", LATE.0), Some(json!({"metric": LATE.1, "slot": "1d"})))
                 .await;
