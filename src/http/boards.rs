@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::Payload;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -342,13 +340,8 @@ pub(super) async fn put(call: Call, payload: Payload) -> Result<HttpResponse, Pr
         return Ok(response::json(&DefineAnswer::Preview(Box::new(DefinitionPreview::of(&preview)))));
     }
     let (board, created) = call.service().define(&call.caller, &name, &definition).await?;
-    let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board.current(), &call.state)));
-    let mut response = response::json_with(status, &answer);
-    if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
-        response.headers_mut().insert(LOCATION, path);
-    }
-    Ok(response)
+    Ok(response::defined(created, &format!("/v1/boards/{name}"), &answer))
 }
 
 /// Remove a board

@@ -5,6 +5,7 @@
 //! template it matched, and the nth segment of one corresponds to the nth of the other.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use actix_web::dev::ServiceRequest;
 use memchr::memchr_iter;
@@ -30,16 +31,14 @@ const SUBJECT_SEGMENT: usize = 5;
 impl Call {
     /// Returns the board name in the path. An invalid name is an unknown board.
     pub(super) fn board_name(&self) -> Result<BoardName, Problem> {
-        let text = self.board_text();
-        BoardName::parse(&text).map_err(|error| {
-            let detail = format!("unknown board '{}': {error}", text.chars().take(64).collect::<String>());
-            Problem::new(Code::UnknownBoard, detail)
-        })
+        let text = self.text(BOARD_SEGMENT);
+        BoardName::parse(&text).map_err(|error| unknown(Code::UnknownBoard, "board", &text, error))
     }
 
     /// Returns the board name in the path, for a board to be defined.
     pub(super) fn new_board_name(&self) -> Result<BoardName, Problem> {
-        BoardName::parse(&self.board_text()).map_err(|error| Problem::new(Code::InvalidBoardName, error.to_string()))
+        BoardName::parse(&self.text(BOARD_SEGMENT))
+            .map_err(|error| Problem::new(Code::InvalidBoardName, error.to_string()))
     }
 
     /// Returns the id of a key in the path. An invalid id is an unknown key.
@@ -51,20 +50,13 @@ impl Call {
 
     /// Returns the name of a source in the path. An invalid name is an unknown source.
     pub(super) fn source_name(&self) -> Result<SourceName, Problem> {
-        let text = self.source_text();
-        SourceName::parse(&text).map_err(|error| {
-            let detail = format!("unknown source '{}': {error}", text.chars().take(64).collect::<String>());
-            Problem::new(Code::UnknownSource, detail)
-        })
+        let text = self.text(SOURCE_SEGMENT);
+        SourceName::parse(&text).map_err(|error| unknown(Code::UnknownSource, "source", &text, error))
     }
 
     /// Returns the name of a source in the path, for a source to be defined.
     pub(super) fn new_source_name(&self) -> Result<SourceName, Problem> {
-        SourceName::parse(&self.source_text()).map_err(|error| Problem::field("source", error.to_string()))
-    }
-
-    fn source_text(&self) -> Cow<'_, str> {
-        percent_decode_str(segment(self.request.uri().path(), SOURCE_SEGMENT)).decode_utf8_lossy()
+        SourceName::parse(&self.text(SOURCE_SEGMENT)).map_err(|error| Problem::field("source", error.to_string()))
     }
 
     /// Returns the subject in the path, which is percent-encoded as one segment.
@@ -79,9 +71,16 @@ impl Call {
         RankingKey::parse(&key).map_err(|error| invalid(error.to_string()))
     }
 
-    fn board_text(&self) -> Cow<'_, str> {
-        percent_decode_str(segment(self.request.uri().path(), BOARD_SEGMENT)).decode_utf8_lossy()
+    /// Returns a segment of the path, decoded.
+    fn text(&self, index: usize) -> Cow<'_, str> {
+        percent_decode_str(segment(self.request.uri().path(), index)).decode_utf8_lossy()
     }
+}
+
+/// Returns the problem of a text that cannot be the name of anything.
+fn unknown(code: Code, what: &str, text: &str, error: impl fmt::Display) -> Problem {
+    let text: String = text.chars().take(64).collect();
+    Problem::new(code, format!("unknown {what} '{text}': {error}"))
 }
 
 /// Returns the board name in the path of a request, if the path has one that is valid.

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use memchr::memchr2_iter;
 use serde::Serialize;
 
@@ -28,6 +28,15 @@ pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> HttpRespon
         Ok(text) => json_text(status, text),
         Err(problem) => problem.into(),
     }
+}
+
+/// Returns a response about something that a request has defined: with status 201 and its path if it is new, else 200.
+pub(super) fn defined(is_new: bool, path: &str, body: &impl Serialize) -> HttpResponse {
+    let mut response = json_with(if is_new { StatusCode::CREATED } else { StatusCode::OK }, body);
+    if is_new && let Ok(path) = HeaderValue::from_str(path) {
+        response.headers_mut().insert(LOCATION, path);
+    }
+    response
 }
 
 /// Serializes a body as JSON.

@@ -1,8 +1,6 @@
 //! Sources: logs whose events count once, because each has a position.
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -191,12 +189,7 @@ pub(super) async fn put(Plain(call): Plain, payload: Payload) -> Result<HttpResp
     }
     let definition = SourceDefinition { boards, keys };
     let (state, is_new) = call.service().define_source(&call.caller, &name, &definition).await?;
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = response::json_with(status, &SourceStateShown::of(state));
-    if is_new && let Ok(path) = HeaderValue::from_str(&format!("/v1/sources/{name}")) {
-        response.headers_mut().insert(LOCATION, path);
-    }
-    Ok(response)
+    Ok(response::defined(is_new, &format!("/v1/sources/{name}"), &SourceStateShown::of(state)))
 }
 
 /// Remove a source

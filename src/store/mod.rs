@@ -463,9 +463,9 @@ pub trait Store: Lifecycle {
     async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool>;
 
     /// Copies the data of a board to another number of shards, and has the board use these from then on, with what it has
-    /// reached of these sources. Returns the board that the store has then. Until it returns, the board is [frozen](crate::board::Board::redivision): it is
-    /// read, and writes return [`StoreError::Frozen`]. If it fails, or ends early, the board goes on as before, at the
-    /// latest after half a minute. O(contents + ids).
+    /// reached of these sources. Returns the board that the store has then. Until it returns, the board is
+    /// [frozen](crate::board::Board::redivision): it is read, and writes return [`StoreError::Frozen`]. If it fails, or ends
+    /// early, the board goes on as before, at the latest after half a minute. O(contents + ids).
     ///
     /// Returns [`StoreError::Unsupported`] if the store has no shards or the board cannot be copied, and
     /// [`StoreError::EditionsBusy`] if it cannot be copied now. Returns [`StoreError::StaleEpoch`] if the board is

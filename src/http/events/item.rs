@@ -83,7 +83,7 @@ impl EventItem<'_> {
 
     /// Takes the position, not yet validated.
     pub(super) fn take_position(&mut self) -> Option<&RawValue> {
-        self.position.take().filter(|raw| raw.get() != "null")
+        items::given(self.position.take())
     }
 
     /// Does the same as [`into_event`](Self::into_event) for an event whose position was taken.

@@ -57,7 +57,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         let (field, raw) = number::used(&[("amount", self.amount), ("value", self.value)], board)?;
         let change = match board.kind() {
-            Kind::Sum => Change::Amount(match number::given(raw) {
+            Kind::Sum => Change::Amount(match items::given(raw) {
                 Some(raw) => number::amount(raw, field, board)?,
                 None => Amount::one(board.decimals()),
             }),

@@ -6,12 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::board::{Amount, AmountError, Board};
 use crate::http::codes::ItemCode;
-use crate::http::items::{ItemError, code_of_amount};
-
-/// Returns the value of a field unless it is absent or null.
-pub(in crate::http) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
-    raw.filter(|raw| raw.get() != "null")
-}
+use crate::http::items::{ItemError, code_of_amount, given};
 
 /// Returns the value of a field that the metric of the board needs.
 pub(in crate::http) fn required<'a>(

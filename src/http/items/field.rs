@@ -39,6 +39,11 @@ pub(in crate::http) enum TextField<'a> {
     WrongType,
 }
 
+/// Returns the value of a field unless it is absent or null.
+pub(in crate::http) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
+    raw.filter(|raw| raw.get() != "null")
+}
+
 /// Parses a boolean field; an absent or null field has the default.
 pub(in crate::http) fn parse_flag(
     raw: Option<&RawValue>,

@@ -15,7 +15,7 @@ pub(super) mod pinned;
 mod rejection;
 pub(super) mod stream;
 
-pub(super) use self::field::{FieldValue, TextField, check_retraction_time, parse_flag, visit_other_types};
+pub(super) use self::field::{FieldValue, TextField, check_retraction_time, given, parse_flag, visit_other_types};
 pub(super) use self::idempotency::ItemIds;
 pub(super) use self::item::{FieldName, Item, item};
 pub(super) use self::item_error::ItemError;

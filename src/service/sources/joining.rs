@@ -66,15 +66,16 @@ impl Service {
                 Some(damage) => return Err(damage.into()),
                 None => places.least.unwrap_or(after),
             };
-            for (board, reached) in self.all_reached(&new, |board| (board.clone(), source.number)).await {
-                match unless_damaged(reached)? {
-                    None => {}
-                    Some(None) => drop(changed.joined.insert(board.generation(), place)),
+            for (board, reached) in self.all_reached(new.into_iter().map(|board| (board, source.number))).await {
+                match reached {
+                    Ok(None) => drop(changed.joined.insert(board.generation(), place)),
                     // It has joined, and a failover has lost that it did.
-                    Some(Some(reached)) => {
+                    Ok(Some(reached)) => {
                         changed.joined.insert(board.generation(), reached.least());
                         changed.rejoined.insert(board.generation());
                     }
+                    Err(StoreError::Corrupt { .. }) => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
             changed.make_room(&all)?;
@@ -134,10 +135,11 @@ impl Service {
     /// Returns how far those of the boards that have joined a source have counted it, or how far those that are filled are.
     pub(super) async fn places(&self, source: &Source, boards: &[Arc<Board>], is_fill: bool) -> Result<Places> {
         let course = |board: &Arc<Board>| Some((board.clone(), source.course(board.generation(), is_fill)?));
-        let courses: Vec<_> = boards.iter().filter_map(course).collect();
-        let read = self.all_reached(&courses, |(board, course)| (board.clone(), course.number)).await;
+        let (boards, courses): (Vec<_>, Vec<_>) = boards.iter().filter_map(course).unzip();
+        let asked = boards.into_iter().zip(courses.iter().map(|course| course.number));
+        let read = self.all_reached(asked).await;
         let mut places = Places { of_boards: Vec::with_capacity(courses.len()), least: None, damage: None };
-        for ((board, course), (_, reached)) in courses.into_iter().zip(read) {
+        for (course, (board, reached)) in courses.into_iter().zip(read) {
             let Course { from, until, .. } = course;
             let reached = match reached {
                 Ok(reached) => Some(reached.map_or(from, |reached| reached.least().max(from).min(until))),
@@ -153,26 +155,17 @@ impl Service {
         Ok(places)
     }
 
-    /// Returns what boards have reached, each with the board.
-    async fn all_reached<T>(
+    /// Returns what boards have reached of sources, each with the board, in their order.
+    async fn all_reached(
         &self,
-        of: &[T],
-        asked: impl Fn(&T) -> (Arc<Board>, SourceNumber),
+        asked: impl Iterator<Item = (Arc<Board>, SourceNumber)>,
     ) -> Vec<(Arc<Board>, Result<Option<Reached>, StoreError>)> {
         let read = |(board, number)| async move {
             let reached = self.store.reached(&board, number).await;
             (board, reached)
         };
-        let asked: Vec<_> = of.iter().map(asked).collect();
-        stream::iter(asked.into_iter().map(read)).buffered(AT_ONCE).collect().await
-    }
-}
-
-/// Returns `None` for a board whose data is damaged.
-fn unless_damaged<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+        // Collected, because the compiler cannot see that a future over a borrowed iterator may be sent to other threads.
+        let reads: Vec<_> = asked.map(read).collect();
+        stream::iter(reads).buffered(AT_ONCE).collect().await
     }
 }
