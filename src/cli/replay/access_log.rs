@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use super::record::{Record, Skip};
 use super::time_format;
+use crate::board::Timestamp;
 
 /// A field of a line that can name the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,37 @@ pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
         (true, bytes) => Some(Cow::Borrowed(std::str::from_utf8(bytes).map_err(|_| Skip::BadAmount)?)),
     };
     Ok(Record { subject, amount, at: Some(at), ..Record::default() })
+}
+
+/// A line whose fields are all read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLine<'l> {
+    pub at: Timestamp,
+    /// The names of the fields that the line has, and their values: path, ip, method, status, user, agent, referrer and
+    /// bytes. Status and bytes are whole numbers.
+    pub fields: Vec<(&'static str, Cow<'l, str>)>,
+}
+
+/// Parses all fields of a line. Returns `None` if it is not one of an access log, or not UTF-8.
+pub fn parse_all(line: &[u8]) -> Option<AccessLine<'_>> {
+    let raw = Raw::split(line)?;
+    let at = time_format::access_log(std::str::from_utf8(raw.time).ok()?)?;
+    let all = [
+        ("path", raw.target()),
+        ("ip", Some(raw.ip)),
+        ("method", raw.method()),
+        ("status", Some(raw.status)),
+        ("user", Some(raw.user)),
+        ("agent", raw.agent),
+        ("referrer", raw.referrer),
+        ("bytes", Some(raw.bytes)),
+    ];
+    let mut fields = Vec::with_capacity(all.len());
+    for (name, value) in all {
+        let value = value.map(unescape).transpose().ok()?;
+        fields.extend(value.filter(|value| !value.is_empty() && value != "-").map(|value| (name, value)));
+    }
+    Some(AccessLine { at, fields })
 }
 
 /// Returns whether a line has the combined format, which has two fields more than the common one. Returns `None` if the
@@ -237,6 +269,21 @@ mod tests {
         let record = parse(COMBINED.as_bytes(), selection).unwrap();
         assert_eq!((&*record.subject, record.amount.as_deref()), ("/a/b.png", Some("203023")));
         assert_eq!(record.at.unwrap().to_string(), "2015-05-17T10:05:03Z");
+    }
+
+    #[test]
+    fn all_fields_of_a_line_are_read() {
+        let line = parse_all(COMBINED.as_bytes()).unwrap();
+        let texts: Vec<_> = line.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            texts.join(" "),
+            "path=/a/b.png?x=%20 ip=83.149.9.216 method=GET status=200 user=ann lee agent=Mozilla \"5\" \\ A \
+             referrer=http://example.com/ bytes=203023"
+        );
+        assert_eq!(line.at.to_string(), "2015-05-17T10:05:03Z");
+        let bare = parse_all(br#"::1 - - [17/May/2015:10:05:03 +0000] "-" 304 -"#).unwrap();
+        assert_eq!(bare.fields, [("ip", "::1".into()), ("status", "304".into())]);
+        assert_eq!(parse_all(b"hello"), None);
     }
 
     #[test]

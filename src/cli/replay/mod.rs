@@ -4,7 +4,7 @@
 //! (`client`) and counts the outcome of every line (`summary`). Few batches exist at a time, so memory stays constant
 //! however long the log is.
 
-mod access_log;
+pub mod access_log;
 mod batch;
 mod client;
 mod fields;
@@ -15,7 +15,7 @@ mod progress;
 mod record;
 mod summary;
 mod table;
-mod time_format;
+pub mod time_format;
 
 use std::io::Write;
 use std::path::PathBuf;

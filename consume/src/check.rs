@@ -1,0 +1,147 @@
+//! `rolltop-consume check`: what the first messages of each log would be.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use anyhow::Context;
+use rolltop::board::{Change, Decimals, Event, Field, Fields, Metric, Score};
+use rolltop_client::Service;
+use serde_json::Value;
+
+use crate::config::{Begin, Config, SourceConfig};
+use crate::events::Mapping;
+use crate::log::{Log, LogError, Message, Place};
+
+/// Number of messages that are shown.
+const SHOWN: usize = 10;
+
+/// A board, as far as it says what counts.
+struct Board {
+    name: String,
+    metric: Metric,
+    decimals: Decimals,
+}
+
+/// Shows the first messages of each log as events, and what boards would do with them. Sends nothing.
+pub async fn run(config: &Config) -> anyhow::Result<()> {
+    let service = config.service.connect()?;
+    let mut text = String::new();
+    let boards = match boards(&service).await {
+        Ok(boards) => boards,
+        Err(error) => {
+            let _ = writeln!(text, "the boards are not known: {error:#}\n");
+            Vec::new()
+        }
+    };
+    let mut all_read = true;
+    for source in &config.sources {
+        if let Err(LogError::Later(error) | LogError::Stop(error)) = show(source, &boards, &mut text).await {
+            let _ = writeln!(text, "{}: {error:#}", source.name);
+            all_read = false;
+        }
+    }
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Who reads it has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.context("cannot print")?,
+    }
+    all_read.then_some(()).context("not every log could be read")
+}
+
+async fn boards(service: &Service) -> anyhow::Result<Vec<Board>> {
+    let answer = service.boards().await?;
+    let board = |board: &rolltop_client::answers::Defined| {
+        let (metric, decimals) = (board.metric.parse().ok()?, Decimals::new(u8::try_from(board.decimals).ok()?)?);
+        Some(Board { name: board.board.clone(), metric, decimals })
+    };
+    Ok(answer.items.iter().filter_map(board).collect())
+}
+
+async fn show(source: &SourceConfig, boards: &[Board], text: &mut String) -> Result<(), LogError> {
+    let mapping = Arc::new(Mapping::new(source.event.clone()));
+    let log = source.log().map_err(LogError::Stop)?;
+    let logs = log.open(&source.name, crate::time_of(source, &mapping)).await?;
+    let _ = writeln!(text, "{}: {} {}", source.name, logs.len(), if logs.len() == 1 { "log" } else { "logs" });
+    for (name, mut log) in logs {
+        let messages = first(log.as_mut()).await?;
+        let _ = writeln!(text, "  {name}: {}", if messages.is_empty() { "nothing to read" } else { "begins with" });
+        for message in messages.iter().take(SHOWN) {
+            show_message(message, &mapping, boards, text);
+        }
+        if !messages.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first messages of a log.
+async fn first(log: &mut dyn Log) -> Result<Vec<Message>, LogError> {
+    log.go_to(Place::Begin(Begin::Earliest)).await?;
+    for _ in 0..3 {
+        let messages = log.read().await?;
+        if !messages.is_empty() {
+            return Ok(messages);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn show_message(message: &Message, mapping: &Mapping, boards: &[Board], text: &mut String) {
+    let mut lines = String::new();
+    match mapping.append(message, &mut lines) {
+        Err(why) => {
+            let value = message.value.as_deref().unwrap_or_default();
+            let _ = writeln!(text, "    {}: makes no event: {why}", message.position);
+            let _ = writeln!(text, "      {}", String::from_utf8_lossy(&value[..value.len().min(200)]).trim_end());
+        }
+        Ok(0) => {
+            let _ = writeln!(text, "    {}: has no event", message.position);
+        }
+        Ok(_) => {
+            for line in lines.lines() {
+                let _ = writeln!(text, "    {line}");
+                let counted = counted(line, boards);
+                let _ = writeln!(
+                    text,
+                    "      {}",
+                    if counted.is_empty() { "no board counts it".to_owned() } else { counted.join(", ") }
+                );
+            }
+        }
+    }
+}
+
+/// Returns what each board of an event's type would do.
+fn counted(line: &str, boards: &[Board]) -> Vec<String> {
+    let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+    let mut fields = Fields::default();
+    for (name, value) in value["fields"].as_object().into_iter().flatten() {
+        let field = match value {
+            Value::String(text) => Field::Text(text.as_str().into()),
+            Value::Number(number) => Field::Number(number.to_string().into()),
+            Value::Bool(value) => Field::Bool(*value),
+            _ => continue,
+        };
+        fields.set(name.as_str(), field);
+    }
+    let kind = value["type"].as_str().unwrap_or_default().into();
+    let event = Event { kind, fields, at: None, id: None, retract: value["retract"] == true };
+    let of_type = boards.iter().filter(|board| *board.metric.event == *event.kind);
+    of_type
+        .map(|Board { name, metric, decimals }| match metric.contribution(&event, *decimals) {
+            Err(error) => format!("{name}: rejected, {error}"),
+            Ok(None) => format!("{name}: left out by its filter"),
+            Ok(Some((subject, change))) => {
+                let what = match change {
+                    Change::Amount(amount) => Score { units: amount.0, decimals: *decimals }.to_string(),
+                    Change::Seen(value) => format!("the value {}", value.as_str()),
+                    _ => "what it says".to_owned(),
+                };
+                let by = subject.key().map(|by| format!(" of {by}")).unwrap_or_default();
+                format!("{name}: {what} for {}{by}", subject.name())
+            }
+        })
+        .collect()
+}

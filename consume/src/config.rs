@@ -1,0 +1,269 @@
+//! The configuration: the service, and the logs that are its sources.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use chrono::{DateTime, Utc};
+use rolltop_client::Service;
+use serde::Deserialize;
+
+use crate::events::EventConfig;
+use crate::log::{FileConfig, KafkaConfig, LogConfig, NatsConfig, RedisConfig};
+
+/// The environment variable with the key to send to the service.
+const KEY: &str = "ROLLTOP_KEY";
+
+/// What the program reads and where it sends it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    #[serde(default)]
+    pub service: ServiceConfig,
+    /// Where `/metrics` and `/readyz` are served; nowhere by default.
+    pub listen: Option<SocketAddr>,
+    #[serde(rename = "source")]
+    pub sources: Vec<SourceConfig>,
+}
+
+/// The running service.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceConfig {
+    #[serde(default = "local")]
+    url: String,
+    /// A file with the key to send, in place of the environment variable `ROLLTOP_KEY`.
+    key_file: Option<PathBuf>,
+    /// The certificates to trust, in place of the well-known authorities.
+    ca: Option<PathBuf>,
+}
+
+/// A log, and the source of the service that it is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceConfig {
+    /// The name of the source. Each partition of a topic is a source of its own, whose name is this, `-` and the number.
+    pub name: String,
+    /// The boards of the source, with which it is defined if the service does not know it.
+    pub boards: Option<Vec<String>>,
+    /// Where to begin if no board has counted anything of the log yet.
+    #[serde(default)]
+    pub begin: Begin,
+    /// What to do about messages that make no event.
+    #[serde(default)]
+    pub on_unreadable: Decision,
+    /// What to do if messages are missing that nothing has been counted of.
+    #[serde(default)]
+    pub on_gap: Decision,
+    /// How long another program that reads the same log must not have counted anything until this one goes on in its place,
+    /// in seconds.
+    #[serde(default = "ten")]
+    pub take_over: u64,
+    /// The file to which messages are written that make no event, or whose events boards have rejected.
+    pub dead_letters: Option<PathBuf>,
+    file: Option<FileConfig>,
+    redis: Option<RedisConfig>,
+    kafka: Option<KafkaConfig>,
+    nats: Option<NatsConfig>,
+    /// How messages become events. By default a message is an event as the service takes it.
+    #[serde(default)]
+    pub event: EventConfig,
+}
+
+/// Where a log is begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Begin {
+    /// With the oldest message that there is.
+    #[default]
+    Earliest,
+    /// With what comes next.
+    Latest,
+    /// With the first message that is not older than this.
+    At(DateTime<Utc>),
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Say so, count it, and go on.
+    #[default]
+    Pass,
+    /// Stop reading this log, until somebody has looked.
+    Stop,
+}
+
+impl TryFrom<String> for Begin {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            time => DateTime::parse_from_rfc3339(time).map(|time| Self::At(time.to_utc())).map_err(|_| {
+                format!(
+                    "'{time}' is not where a log can begin: earliest, latest, or a time such as 2026-01-31T00:00:00Z"
+                )
+            }),
+        }
+    }
+}
+
+fn ten() -> u64 {
+    10
+}
+
+fn local() -> String {
+    "http://127.0.0.1:8080".to_owned()
+}
+
+impl Default for ServiceConfig {
+    fn default() -> Self {
+        Self { url: local(), key_file: None, ca: None }
+    }
+}
+
+impl Config {
+    /// Reads the file at this path.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        Self::parse(&text).with_context(|| shown.to_string())
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let config: Self = toml::from_str(text)?;
+        if config.sources.is_empty() {
+            bail!("there is no [[source]]: nothing would be read");
+        }
+        for (at, source) in config.sources.iter().enumerate() {
+            let SourceConfig { name, .. } = source;
+            let is_name = name.len() <= 110
+                && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+            if !is_name {
+                bail!("'{name}' is not the name of a source: up to 110 of the characters A-Z a-z 0-9 . _ -");
+            }
+            if config.sources[..at].iter().any(|other| other.name == *name) {
+                bail!("there are two sources with the name '{name}'");
+            }
+            let has_times = !matches!(source.log()?, LogConfig::File(_));
+            source.event.check(has_times).with_context(|| format!("source '{name}', [source.event]"))?;
+        }
+        Ok(config)
+    }
+}
+
+impl SourceConfig {
+    /// Returns which kind of log it is, and where.
+    pub fn log(&self) -> anyhow::Result<LogConfig> {
+        let file = self.file.clone().map(LogConfig::File);
+        let redis = self.redis.clone().map(LogConfig::Redis);
+        let kafka = self.kafka.clone().map(LogConfig::Kafka);
+        let nats = self.nats.clone().map(LogConfig::Nats);
+        let mut there = [file, redis, kafka, nats].into_iter().flatten();
+        match (there.next(), there.next()) {
+            (Some(log), None) => Ok(log),
+            _ => bail!("source '{}' must have one of file, redis, kafka and nats", self.name),
+        }
+    }
+
+    /// Returns where a line says the time of its writer.
+    pub fn clock(&self) -> Option<crate::events::Path> {
+        self.file.as_ref()?.clock.clone()
+    }
+}
+
+impl ServiceConfig {
+    /// Returns the service. Nothing is sent yet.
+    pub fn connect(&self) -> anyhow::Result<Service> {
+        let url = with_variables(&self.url)?;
+        // What to do after an error is decided where it is known what was read.
+        let mut builder = Service::builder(&url).repeat_for(Duration::ZERO);
+        let read =
+            |path: &Path| std::fs::read(path).with_context(|| format!("[service] cannot read {}", path.display()));
+        let key = match &self.key_file {
+            Some(path) => Some(String::from_utf8(read(path)?).context("[service] key_file is not text")?),
+            None => std::env::var(KEY).ok(),
+        };
+        if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
+            builder = builder.key(&key);
+        }
+        if let Some(path) = &self.ca {
+            builder = builder.certificates(&read(path)?);
+        }
+        builder.build().context("[service]")
+    }
+}
+
+/// Replaces `${NAME}` by the environment variable of that name: secrets do not belong in files that people share.
+pub fn with_variables(text: &str) -> anyhow::Result<String> {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) = after.split_once('}').with_context(|| format!("a '${{' without '}}' in '{before}${{…'"))?;
+        out.push_str(before);
+        out.push_str(&std::env::var(name).with_context(|| format!("the environment variable {name} is not set"))?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[[source]]\nname = \"a\"\nfile.path = \"a.log\"\n";
+
+    #[test]
+    fn what_is_missing_has_defaults() {
+        let config = Config::parse(FILE).unwrap();
+        assert_eq!((config.service.url.as_str(), config.listen), ("http://127.0.0.1:8080", None));
+        let source = &config.sources[0];
+        assert_eq!((source.begin, source.on_gap, source.boards.as_ref()), (Begin::Earliest, Decision::Pass, None));
+    }
+
+    #[test]
+    fn where_a_log_begins_is_read() {
+        for (text, expected) in [
+            ("earliest", Ok(Begin::Earliest)),
+            ("latest", Ok(Begin::Latest)),
+            ("2026-01-31T01:00:00+01:00", Ok(Begin::At("2026-01-31T00:00:00Z".parse().unwrap()))),
+            ("oldest", Err(())),
+        ] {
+            assert_eq!(Begin::try_from(text.to_owned()).map_err(drop), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, needle) in [
+            ("", "missing field `source`"),
+            ("source = []", "no [[source]]"),
+            ("[[source]]\nname = \"a/b\"\nfile.path = \"x\"", "'a/b' is not the name"),
+            ("[[source]]\nname = \"a\"", "one of"),
+            (&format!("{FILE}{FILE}"), "two sources"),
+            (&format!("{FILE}topic = \"x\""), "topic"),
+            (&format!("{FILE}redis.url = \"redis://x\"\nredis.stream = \"s\""), "one of"),
+            (&format!("{FILE}begin = \"oldest\""), "'oldest' is not where a log can begin"),
+            (&format!("{FILE}event.format = \"xml\""), "xml"),
+            (&format!("{FILE}event.type = \"like\""), "'at' is missing"),
+            (&format!("{FILE}event = {{ format = \"csv\", at = \"t\", type = \"x\" }}"), "columns"),
+        ] {
+            let error = format!("{:#}", Config::parse(text).unwrap_err());
+            assert!(error.contains(needle), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn variables_are_replaced() {
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(with_variables("a${PATH}b").unwrap(), format!("a{path}b"));
+        assert_eq!(with_variables("a").unwrap(), "a");
+        for text in ["${", "${NO_SUCH_VARIABLE_HERE}"] {
+            assert!(with_variables(text).is_err());
+        }
+    }
+}

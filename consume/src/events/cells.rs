@@ -1,0 +1,183 @@
+//! The values of a message, by name.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rolltop::board::Timestamp;
+use rolltop::cli::replay::access_log;
+use serde::Deserializer;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::config::{Format, Path};
+use super::{Unreadable, json, unreadable};
+
+/// The values of a message.
+#[derive(Debug, Default)]
+pub struct Cells<'m> {
+    pub cells: Vec<(Cow<'m, str>, Cell<'m>)>,
+    /// When it happened, if the format itself says that.
+    pub time: Option<Timestamp>,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub enum Cell<'m> {
+    /// As it is written in JSON.
+    Json(&'m str),
+    /// A text of a format that has only texts.
+    Text(Cow<'m, str>),
+    /// Such a text that is a number.
+    Number(Cow<'m, str>),
+}
+
+impl<'m> Cell<'m> {
+    /// Returns whether it is a text, a number or a truth value.
+    pub fn is_scalar(&self) -> bool {
+        match self {
+            Self::Json(raw) => !raw.starts_with(['{', '[', 'n']),
+            Self::Text(_) | Self::Number(_) => true,
+        }
+    }
+
+    /// Returns the text of a scalar. `None` for any other, and for an empty text.
+    pub fn text(&self) -> Option<Cow<'m, str>> {
+        let text = match self {
+            Self::Text(text) | Self::Number(text) => text.clone(),
+            Self::Json(_) if !self.is_scalar() => return None,
+            Self::Json(raw) if raw.starts_with('"') => Cow::Owned(serde_json::from_str(raw).ok()?),
+            Self::Json(raw) => Cow::Borrowed(*raw),
+        };
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Writes the value as JSON; a text as a number where it is to be one.
+    pub fn write(&self, out: &mut String, is_number: bool) {
+        match self {
+            Self::Json(raw) => out.push_str(raw),
+            Self::Number(text) => out.push_str(text),
+            // What is no number is left to the service, which says so.
+            Self::Text(text) if is_number && serde_json::from_str::<serde_json::Number>(text.trim()).is_ok() => {
+                out.push_str(text.trim());
+            }
+            Self::Text(text) => out.push_str(&json(text)),
+        }
+    }
+}
+
+impl<'m> Cells<'m> {
+    pub fn has(&self, name: &str) -> bool {
+        self.cells.iter().any(|(cell, _)| cell == name)
+    }
+
+    /// Returns what is at a path. A member whose own name has the dots goes first.
+    pub fn find(&self, path: &Path) -> Option<Cell<'m>> {
+        let named = |name: &str| self.cells.iter().find(|(cell, _)| cell == name).map(|(_, cell)| cell.clone());
+        let whole = self.cells.iter().find(|(name, _)| path.is_member(name)).map(|(_, cell)| cell.clone());
+        whole.or_else(|| {
+            let mut parts = path.parts();
+            let mut cell = named(parts.next()?)?;
+            for part in parts {
+                let Cell::Json(raw) = cell else { return None };
+                cell = members(raw).ok()?.into_iter().find(|(name, _)| name == part).map(|(_, cell)| cell)?;
+            }
+            Some(cell)
+        })
+    }
+}
+
+impl super::EventConfig {
+    fn row<'m>(&self, text: &'m str) -> Result<Option<Cells<'m>>, Unreadable> {
+        let cells = csv_cells(text)?;
+        if cells.len() != self.columns.len() {
+            return unreadable(format!("it has {} columns, and not {}", cells.len(), self.columns.len()));
+        }
+        // The header, which each file has.
+        if cells.iter().zip(&self.columns).all(|(cell, column)| cell == column) {
+            return Ok(None);
+        }
+        let there = self.columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+        let cells = there.map(|(name, cell)| (Cow::Owned(name.clone()), Cell::Text(Cow::Owned(cell))));
+        Ok(Some(Cells { cells: cells.collect(), time: None }))
+    }
+
+    /// Returns the values of a text. `None` if it has none by design, as a header.
+    pub fn cells<'m>(&self, text: &'m str) -> Result<Option<Cells<'m>>, Unreadable> {
+        match self.format {
+            Format::Json => Ok(Some(Cells { cells: members(text)?, time: None })),
+            Format::Csv => self.row(text),
+            Format::AccessLog => {
+                let line = access_log::parse_all(text.as_bytes());
+                let line = line.ok_or_else(|| Unreadable("it is not a line of an access log".to_owned()))?;
+                let cell = |(name, value): (&'static str, Cow<'m, str>)| {
+                    let cell = if matches!(name, "status" | "bytes") { Cell::Number(value) } else { Cell::Text(value) };
+                    (Cow::Borrowed(name), cell)
+                };
+                Ok(Some(Cells { cells: line.fields.into_iter().map(cell).collect(), time: Some(line.at) }))
+            }
+        }
+    }
+}
+
+/// Returns the elements of the list at a path.
+pub fn elements<'m>(text: &'m str, path: &Path) -> Result<Vec<&'m RawValue>, Unreadable> {
+    let list = match path.parts().next() {
+        None => text,
+        Some(_) => match (Cells { cells: members(text)?, time: None }).find(path) {
+            Some(Cell::Json(raw)) => raw,
+            _ => return unreadable(format!("it has no list '{path}'")),
+        },
+    };
+    serde_json::from_str(list).map_err(|_| Unreadable(format!("'{path}' is not a list")))
+}
+
+/// Returns the cells of a line of CSV.
+fn csv_cells(text: &str) -> Result<Vec<String>, Unreadable> {
+    let mut reader = csv_core::Reader::new();
+    let (mut out, mut ends) = (vec![0; text.len() + 1], vec![0; text.len() + 2]);
+    let (_, mut read, mut written, mut ended) = reader.read_record(text.as_bytes(), &mut out, &mut ends);
+    // An empty input is the end of the last record.
+    let (_, more_read, more_written, more_ended) = reader.read_record(&[], &mut out[written..], &mut ends[ended..]);
+    (read, written, ended) = (read + more_read, written + more_written, ended + more_ended);
+    if read < text.len() {
+        return unreadable("it is several lines");
+    }
+    let _ = written;
+    let mut cells = Vec::with_capacity(ended);
+    let mut begin = 0;
+    for end in &ends[..ended] {
+        let cell = std::str::from_utf8(&out[begin..*end]).map_err(|_| Unreadable("it is not UTF-8".to_owned()))?;
+        cells.push(cell.to_owned());
+        begin = *end;
+    }
+    Ok(cells)
+}
+
+/// Returns the members of a JSON object, each value as it is written.
+fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Cell<'_>)>, Unreadable> {
+    struct Members;
+
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<(Cow<'de, str>, Cell<'de>)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Vec::with_capacity(8);
+            while let Some((name, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                members.push((name.0, Cell::Json(value.get())));
+            }
+            Ok(members)
+        }
+    }
+
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let members = parser.deserialize_map(Members).and_then(|members| parser.end().map(|()| members));
+    members.map_err(|error| Unreadable(format!("it is not a JSON object: {error}")))
+}
+
+/// The name of a member, copied only if it has escapes.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);

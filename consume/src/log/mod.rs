@@ -1,0 +1,143 @@
+//! Logs: what is read, one message after the other.
+
+mod files;
+mod kafka;
+mod nats;
+mod redis_stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::config::Begin;
+
+pub use files::FileConfig;
+pub use kafka::KafkaConfig;
+pub use nats::NatsConfig;
+pub use redis_stream::RedisConfig;
+
+/// The largest portion that is read at once: messages, and bytes of their values, the last message not counted.
+pub const MAX_MESSAGES: usize = 20_000;
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// A message. Positions grow from message to message, with any gaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    pub position: u128,
+    /// When the log took the message, in Unix milliseconds.
+    pub time: Option<i64>,
+    pub key: Option<Bytes>,
+    pub headers: Vec<(String, Bytes)>,
+    /// `None` if it has none, as what marks a key of Kafka as deleted.
+    pub value: Option<Bytes>,
+}
+
+/// Where to go in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To what follows this position.
+    After(u128),
+    Begin(Begin),
+}
+
+/// A position after which a log goes on: `None` for its start.
+pub type After = Option<u128>;
+
+/// Where a log goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    pub after: After,
+    /// That messages are missing after the place that was asked for, and which, for people.
+    pub gap: Option<String>,
+}
+
+/// What of the log has not been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// Number of messages, or for files of bytes; `None` if the log cannot say.
+    pub items: Option<u64>,
+    /// The time of the newest message of the log, in Unix milliseconds.
+    pub newest: Option<i64>,
+}
+
+/// An ordered log, which is read by one task.
+///
+/// An error ends what was being done. The log can be asked to go to a place again then, and connects anew.
+#[async_trait]
+pub trait Log: Send {
+    /// Goes to a place, from which [`read`](Log::read) goes on.
+    async fn go_to(&mut self, place: Place) -> Result<Found, LogError>;
+
+    /// Returns the next messages, up to [`MAX_MESSAGES`] and [`MAX_BYTES`]. Waits up to a second for the first. Is not
+    /// called again after an error before the log has gone to a place.
+    async fn read(&mut self) -> Result<Vec<Message>, LogError>;
+
+    /// Asks how long the log is, where what is read does not say that. Called at most every few seconds.
+    async fn refresh(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    /// Returns how much of the log is left after what was read last.
+    fn behind(&self) -> Behind;
+}
+
+/// Why a log cannot be read.
+#[derive(Debug)]
+pub enum LogError {
+    /// It may go well later, such as after a broker has come back.
+    Later(anyhow::Error),
+    /// Somebody has to look: the log is not what it was.
+    Stop(anyhow::Error),
+}
+
+impl LogError {
+    /// Returns an error that may pass, of what was tried.
+    pub fn later(tried: impl fmt::Display, error: impl Into<anyhow::Error>) -> Self {
+        Self::Later(error.into().context(tried.to_string()))
+    }
+
+    /// Returns one that somebody has to look at.
+    pub fn stop(text: impl fmt::Display) -> Self {
+        Self::Stop(anyhow::anyhow!("{text}"))
+    }
+}
+
+/// What kind of log, and where it is.
+#[derive(Clone, Debug)]
+pub enum LogConfig {
+    File(FileConfig),
+    Redis(RedisConfig),
+    Kafka(KafkaConfig),
+    Nats(NatsConfig),
+}
+
+/// Returns the time of a line, in Unix milliseconds, if it has one.
+pub type TimeOf = Arc<dyn Fn(&[u8]) -> Option<i64> + Send + Sync>;
+
+impl LogConfig {
+    /// Returns the logs, each with the name of its source: of a topic, one for each partition that there is now.
+    pub async fn open(&self, name: &str, time_of: TimeOf) -> Result<Vec<(String, Box<dyn Log>)>, LogError> {
+        let one = |log: Box<dyn Log>| vec![(name.to_owned(), log)];
+        Ok(match self {
+            Self::File(config) => one(Box::new(files::FileLog::new(config.clone(), time_of))),
+            Self::Redis(config) => one(Box::new(redis_stream::RedisLog::new(config)?)),
+            Self::Nats(config) => one(Box::new(nats::NatsLog::new(config)?)),
+            Self::Kafka(config) => {
+                let partitions = kafka::partitions(config).await?;
+                let open = |partition: kafka::Partition| {
+                    let name = format!("{name}{}", partition.suffix());
+                    let log: Box<dyn Log> = Box::new(kafka::KafkaLog::new(config, partition));
+                    (name, log)
+                };
+                partitions.into_iter().map(open).collect()
+            }
+        })
+    }
+
+    /// Returns whether there may be more logs later.
+    pub fn may_grow(&self) -> bool {
+        matches!(self, Self::Kafka(_))
+    }
+}

@@ -1,0 +1,224 @@
+//! A stream of Redis or Valkey.
+//!
+//! The position of an entry is the first number of its id × 2^64 + the second.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redis::AsyncConnectionConfig;
+use redis::aio::MultiplexedConnection;
+use redis::{FromRedisValue, Value, cmd};
+use serde::Deserialize;
+
+use super::{Behind, Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use crate::config::{Begin, with_variables};
+
+/// How long the server waits for an entry, in milliseconds.
+const BLOCK: u64 = 1_000;
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(15);
+/// The first Unix time in milliseconds that an id may mean. Ids may also be given by who writes.
+const FIRST_TIME: u64 = 100_000_000_000;
+
+/// Where the stream is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedisConfig {
+    url: String,
+    stream: String,
+    /// The field of an entry that is the message. By default an entry is an object of its fields, which are texts.
+    field: Option<String>,
+}
+
+/// A stream.
+pub struct RedisLog {
+    client: redis::Client,
+    config: RedisConfig,
+    connection: Option<MultiplexedConnection>,
+    /// The id of the entry that was read last.
+    last: Id,
+    /// That of the last entry that was added.
+    newest: Id,
+    /// Number of entries of a portion: as many as make up its bytes, as far as is known.
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Id {
+    milliseconds: u64,
+    sequence: u64,
+}
+
+type Entry = (String, Vec<(String, Vec<u8>)>);
+
+impl RedisLog {
+    pub fn new(config: &RedisConfig) -> Result<Self, LogError> {
+        let client = with_variables(&config.url).and_then(|url| Ok(redis::Client::open(url)?));
+        let client = client.map_err(|error| LogError::Stop(error.context("[source.redis] url")))?;
+        let (last, newest) = (Id::default(), Id::default());
+        Ok(Self { client, config: config.clone(), connection: None, last, newest, count: 1_000 })
+    }
+
+    async fn connection(&mut self) -> redis::RedisResult<&mut MultiplexedConnection> {
+        if self.connection.is_none() {
+            let config =
+                AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT)).set_response_timeout(Some(ANSWER));
+            self.connection = Some(self.client.get_multiplexed_async_connection_with_config(&config).await?);
+        }
+        self.connection.as_mut().ok_or_else(|| (redis::ErrorKind::Io, "no connection").into())
+    }
+
+    /// Sends a command. After an error the next one connects anew.
+    async fn ask<T: FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T, LogError> {
+        let stream = self.config.stream.clone();
+        let answer = match self.connection().await {
+            Ok(connection) => command.query_async(connection).await,
+            Err(error) => Err(error),
+        };
+        answer.map_err(|error| {
+            self.connection = None;
+            LogError::later(format!("cannot read the stream '{stream}'"), error)
+        })
+    }
+
+    /// Returns the ids of the first entry and of the one that was added last; nothing if there is no stream.
+    async fn ends(&mut self) -> Result<Option<(Option<Id>, Id)>, LogError> {
+        let stream = self.config.stream.clone();
+        let exists: bool = self.ask(cmd("EXISTS").arg(&stream)).await?;
+        if !exists {
+            return Ok(None);
+        }
+        let info: Vec<(String, Value)> = self.ask(cmd("XINFO").arg("STREAM").arg(&stream)).await?;
+        let last = info.iter().find(|(name, _)| name == "last-generated-id").map(|(_, value)| value.clone());
+        let last = last.and_then(|value| String::from_redis_value(value).ok()).and_then(|id| Id::parse(&id));
+        let first: Vec<Entry> = self.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+").arg("COUNT").arg(1)).await?;
+        let first = first.first().and_then(|(id, _)| Id::parse(id));
+        Ok(Some((first, last.unwrap_or_default())))
+    }
+
+    fn message(&self, (id, fields): Entry) -> Option<Message> {
+        let id = Id::parse(&id)?;
+        let value = match &self.config.field {
+            Some(name) => fields.into_iter().find(|(field, _)| field == name).map(|(_, value)| Bytes::from(value)),
+            None => {
+                let text = |value: Vec<u8>| serde_json::Value::from(String::from_utf8_lossy(&value));
+                let fields = fields.into_iter().map(|(name, value)| (name, text(value)));
+                let object = serde_json::Value::Object(fields.collect());
+                Some(Bytes::from(object.to_string()))
+            }
+        };
+        Some(Message { position: id.position(), time: id.time(), value, ..Message::default() })
+    }
+}
+
+impl Id {
+    fn parse(text: &str) -> Option<Self> {
+        let (milliseconds, sequence) = text.split_once('-')?;
+        Some(Self { milliseconds: milliseconds.parse().ok()?, sequence: sequence.parse().ok()? })
+    }
+
+    fn of(position: u128) -> Self {
+        Self { milliseconds: (position >> 64) as u64, sequence: position as u64 }
+    }
+
+    fn position(self) -> u128 {
+        (u128::from(self.milliseconds) << 64) | u128::from(self.sequence)
+    }
+
+    fn time(self) -> Option<i64> {
+        (self.milliseconds >= FIRST_TIME).then(|| i64::try_from(self.milliseconds).ok()).flatten()
+    }
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.milliseconds, self.sequence)
+    }
+}
+
+#[async_trait]
+impl Log for RedisLog {
+    async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
+        let ends = self.ends().await?;
+        let (first, newest) = ends.unwrap_or_default();
+        self.newest = newest;
+        let stream = &self.config.stream;
+        let (last, after) = match place {
+            Place::After(position) => (Id::of(position), Some(position)),
+            Place::Begin(Begin::Earliest) => (Id::default(), None),
+            // The last id that there could be before what is wanted: an entry need not have it.
+            Place::Begin(Begin::Latest) if newest == Id::default() => (newest, None),
+            Place::Begin(Begin::Latest) => (newest, Some(newest.position())),
+            Place::Begin(Begin::At(time)) => {
+                let milliseconds = u64::try_from(time.timestamp_millis()).unwrap_or(0).saturating_sub(1);
+                let id = Id { milliseconds, sequence: u64::MAX };
+                (id, Some(id.position()))
+            }
+        };
+        self.last = last;
+        let mut gap = None;
+        if matches!(place, Place::After(_)) {
+            if newest < last {
+                let what = if ends.is_some() { format!("ends at {newest}") } else { "is not there".to_owned() };
+                let text = format!(
+                    "the stream '{stream}' {what}, but entries up to {last} are counted: it was made anew, or the server has lost its end"
+                );
+                // An empty server may be one that has not loaded its data.
+                return Err(if ends.is_some() { LogError::stop(text) } else { LogError::Later(anyhow::anyhow!(text)) });
+            }
+            if let Some(first) = first.filter(|first| *first > last && newest > last) {
+                gap = Some(format!(
+                    "entries between {last} and {first} may be missing: the stream '{stream}' was trimmed"
+                ));
+            }
+        }
+        Ok(Found { after, gap })
+    }
+
+    async fn read(&mut self) -> Result<Vec<Message>, LogError> {
+        let mut command = cmd("XREAD");
+        command.arg("COUNT").arg(self.count).arg("BLOCK").arg(BLOCK).arg("STREAMS").arg(&self.config.stream);
+        command.arg(self.last.to_string());
+        let answer: Option<Vec<(String, Vec<Entry>)>> = self.ask(&command).await?;
+        let entries = answer.into_iter().flatten().next().map(|(_, entries)| entries).unwrap_or_default();
+        let bytes: usize =
+            entries.iter().flat_map(|(_, fields)| fields).map(|(name, value)| name.len() + value.len()).sum();
+        if entries.len() == self.count {
+            // The next portion may be as large as is useful.
+            self.count = (self.count * MAX_BYTES / bytes.max(1)).clamp(100, (self.count * 4).min(MAX_MESSAGES));
+        }
+        let messages: Vec<Message> = entries.into_iter().filter_map(|entry| self.message(entry)).collect();
+        if let Some(last) = messages.last() {
+            self.last = Id::of(last.position);
+            self.newest = self.newest.max(self.last);
+        }
+        Ok(messages)
+    }
+
+    async fn refresh(&mut self) -> Result<(), LogError> {
+        if let Some((_, newest)) = self.ends().await? {
+            self.newest = newest;
+        }
+        Ok(())
+    }
+
+    fn behind(&self) -> Behind {
+        let items = (self.newest <= self.last).then_some(0);
+        Behind { items, newest: self.newest.time() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_positions() {
+        let id = Id::parse("1526919030474-55").unwrap();
+        assert_eq!((id.position(), Id::of(id.position())), ((1_526_919_030_474 << 64) + 55, id));
+        assert_eq!((id.time(), Id::parse("1-1").unwrap().time()), (Some(1_526_919_030_474), None));
+        assert!(Id::parse("1526919030474-56").unwrap() > id);
+        assert_eq!((Id::parse("1"), Id::parse("a-1")), (None, None));
+    }
+}

@@ -1,0 +1,108 @@
+//! What is sent at once: the events of consecutive messages.
+
+use std::fmt::Write as _;
+
+use chrono::{SecondsFormat, Utc};
+
+use crate::config::Decision;
+use crate::dead_letters::DeadLetter;
+use crate::events::Mapping;
+use crate::log::Message;
+
+/// The type of an event that no board counts. The service passes it, and has then reached its position: so what makes no event
+/// is not read again and again.
+const PASSED: &str = "rolltop.passed";
+
+/// Events as lines, with what they were made of.
+#[derive(Debug, Default)]
+pub struct Portion {
+    pub lines: String,
+    pub messages: Vec<Message>,
+    /// For each line the message of which it was made.
+    pub made_of: Vec<usize>,
+    /// Number of lines that are events; one more may say that what follows them is passed.
+    pub events: usize,
+    /// The position of the last line.
+    pub last: Option<u128>,
+    /// The messages that make no event.
+    pub unreadable: Vec<DeadLetter>,
+    /// Whether messages were left out, which are to be read again.
+    pub is_cut: bool,
+    /// Why nothing of what follows may be sent.
+    pub stopped: Option<String>,
+}
+
+/// A message that the service refuses whatever comes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poison {
+    pub position: u128,
+    pub why: String,
+}
+
+impl Portion {
+    /// Makes a portion of the first messages, at most `limit`.
+    pub fn of(
+        mut messages: Vec<Message>,
+        limit: usize,
+        mapping: &Mapping,
+        decision: Decision,
+        poison: Option<&Poison>,
+    ) -> Self {
+        let is_cut = messages.len() > limit;
+        messages.truncate(limit);
+        let mut portion = Self { is_cut, ..Self::default() };
+        let mut taken = 0;
+        for (at, message) in messages.iter().enumerate() {
+            let refused = poison.filter(|poison| poison.position == message.position).map(|poison| poison.why.clone());
+            let made = match refused {
+                Some(why) => Err(why),
+                None => mapping.append(message, &mut portion.lines).map_err(|error| error.to_string()),
+            };
+            match made {
+                Ok(events) => portion.made_of.extend(std::iter::repeat_n(at, events)),
+                Err(why) if decision == Decision::Stop => {
+                    portion.is_cut = true;
+                    portion.stopped = Some(format!("the message at {} makes no event: {why}", message.position));
+                    break;
+                }
+                Err(why) => portion.unreadable.push(DeadLetter::unreadable(message, why)),
+            }
+            taken = at + 1;
+        }
+        messages.truncate(taken);
+        portion.messages = messages;
+        portion.events = portion.made_of.len();
+        if let Some(message) = portion.messages.last() {
+            let position = mapping.passed(message.position);
+            // The last event of a message may have a smaller position than its message has.
+            if portion.made_of.last().is_none_or(|made_of| made_of + 1 < portion.messages.len())
+                || mapping.has_several()
+            {
+                portion.pass(position);
+                portion.made_of.push(portion.messages.len() - 1);
+            }
+            portion.last = Some(position);
+        }
+        portion
+    }
+
+    /// Returns a portion without events, after which the service has reached a position.
+    pub fn passing(position: u128) -> Self {
+        let mut portion = Self { last: Some(position), ..Self::default() };
+        portion.pass(position);
+        portion
+    }
+
+    fn pass(&mut self, position: u128) {
+        let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+        let _ = writeln!(
+            self.lines,
+            "{{\"position\":\"{position}\",\"type\":\"{PASSED}\",\"fields\":{{}},\"at\":\"{now}\"}}"
+        );
+    }
+
+    /// Returns the message of which a line was made; lines are counted from 1.
+    pub fn message(&self, line: usize) -> Option<&Message> {
+        self.messages.get(*self.made_of.get(line.checked_sub(1)?)?)
+    }
+}

@@ -1,0 +1,88 @@
+//! What is done about messages that make no event, that boards reject, or that the service refuses.
+
+use std::fs;
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::running::{Setting, command, expected, like};
+
+fn dead_letters(setting: &Setting) -> Vec<(String, String)> {
+    let text = fs::read_to_string(setting.path("dead.ndjson")).unwrap_or_default();
+    let letters = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    letters.map(|letter| (letter["code"].as_str().unwrap().to_owned(), letter["message"].to_string())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_count_is_kept_with_its_reason() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut file = fs::File::create(setting.path("app.log")).unwrap();
+    let mut late = like(1);
+    late["at"] = "2020-01-01T00:00:00Z".into();
+    let mut long = like(2);
+    long["fields"]["post_id"] = "x".repeat(70_000).into();
+    let mut wrong = like(3);
+    wrong["fields"]["post_id"] = "a\u{7}".into();
+    let without = serde_json::json!({"type": "like", "fields": {}, "at": crate::running::now()});
+    for line in [like(0).to_string(), "no event".into(), late.to_string(), long.to_string(), wrong.to_string()] {
+        writeln!(file, "{line}").unwrap();
+    }
+    writeln!(file, "{without}\n\n{}", like(4)).unwrap();
+    let source = "file.path = \"app.log\"\ndead_letters = \"dead.ndjson\"";
+    let consumer = setting.consume("app", source, &["--define"]);
+    setting.counted("hot-posts", &expected([0, 4])).await;
+    consumer.in_state("app", "reading").await;
+    let codes: Vec<String> = dead_letters(&setting).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["unreadable", "unreadable", "too_late", "invalid_field", "missing_field"], "{}", consumer.log());
+    assert!(dead_letters(&setting)[0].1.contains("no event"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_makes_no_event_may_stop_the_source() {
+    let Some(setting) = Setting::start().await else { return };
+    let text = format!("{}\nno event\n{}\n", like(0), like(1));
+    fs::write(setting.path("app.log"), text).unwrap();
+    let consumer = setting.consume("app", "file.path = \"app.log\"\non_unreadable = \"stop\"", &["--define"]);
+    let (is_well, detail) = consumer.in_state("app", "stopped").await;
+    assert!(!is_well && detail.contains("makes no event"), "{detail}");
+    setting.counted("hot-posts", &expected([0])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_was_removed_is_not_made_anew() {
+    let Some(setting) = Setting::start().await else { return };
+    fs::write(setting.path("app.log"), format!("{}\n", like(0))).unwrap();
+    let consumer = setting.consume("app", "file.path = \"app.log\"", &["--define"]);
+    setting.counted("hot-posts", &expected([0])).await;
+    let removed = setting.client().request::<Value>(rolltop_client::Method::DELETE, "/v1/sources/app").text().await;
+    removed.unwrap();
+    let (is_well, detail) = consumer.in_state("app", "stopped").await;
+    assert!(!is_well && detail.contains("unknown_source"), "{detail}");
+    setting.counted("hot-posts", &expected([0])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_shows_events_and_what_boards_do() {
+    let Some(setting) = Setting::start().await else { return };
+    let line = "203.0.113.7 - - [17/May/2015:10:05:03 +0000] \"GET /a HTTP/1.1\" 200 2326 \"-\" \"x\"\nhello\n";
+    fs::write(setting.path("access.log"), line).unwrap();
+    let config = format!(
+        "[service]\nurl = \"{}\"\n[[source]]\nname = \"web\"\nfile.path = \"access.log\"\n[source.event]\nformat = \
+         \"access_log\"\ntype = \"like\"\nfields = {{ post_id = \"path\", size = \"bytes\" }}\n",
+        setting.service.url()
+    );
+    fs::write(setting.path("web.toml"), config).unwrap();
+    let (is_well, text) = command(setting.folder.path(), &["check", "web.toml"]).await;
+    assert!(is_well, "{text}");
+    for expected in [
+        r#""type":"like","fields":{"post_id":"/a","size":2326},"at":"2015-05-17T10:05:03Z"}"#,
+        "hot-posts: 1 for /a",
+        "communities: rejected, the field 'community' is missing",
+        "makes no event: it is not a line of an access log",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    setting.counted("hot-posts", &expected([])).await;
+    let (is_well, text) = command(setting.folder.path(), &["check", "missing.toml"]).await;
+    assert!(!is_well && text.contains("cannot read missing.toml"), "{text}");
+}

@@ -1,0 +1,124 @@
+//! Files that are written, rotated, cut and packed while they are read.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::running::{Setting, expected, like};
+
+/// A program that writes a log.
+struct Writer {
+    path: PathBuf,
+    file: File,
+    /// Number of rotations.
+    rotated: u32,
+    number: u64,
+}
+
+impl Writer {
+    fn new(path: PathBuf) -> Self {
+        let file = File::options().create(true).append(true).open(&path).unwrap();
+        Self { path, file, rotated: 0, number: 0 }
+    }
+
+    /// Writes lines, at times only a part of one at first.
+    fn write(&mut self, lines: u64, random: &mut StdRng) {
+        for _ in 0..lines {
+            let line = format!("{}\n", like(self.number));
+            let cut = random.random_range(0..line.len());
+            self.file.write_all(&line.as_bytes()[..cut]).unwrap();
+            if random.random_ratio(1, 50) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.file.write_all(&line.as_bytes()[cut..]).unwrap();
+            self.number += 1;
+        }
+    }
+
+    fn before(&self, rotation: u32) -> PathBuf {
+        PathBuf::from(format!("{}.{rotation}", self.path.display()))
+    }
+
+    /// Gives the file another name, writes on to it for a moment as programs do, and begins a new one.
+    fn rename(&mut self, random: &mut StdRng) {
+        self.rotated += 1;
+        fs::rename(&self.path, self.before(self.rotated)).unwrap();
+        self.write(20, random);
+        // No two files begin in the same millisecond.
+        std::thread::sleep(Duration::from_millis(2));
+        self.file = File::options().create(true).append(true).open(&self.path).unwrap();
+    }
+
+    /// Copies the file, and cuts it.
+    fn copy_and_cut(&mut self) {
+        self.rotated += 1;
+        fs::copy(&self.path, self.before(self.rotated)).unwrap();
+        self.file.set_len(0).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    /// Packs the file that was rotated last.
+    fn pack(&self) {
+        let path = self.before(self.rotated);
+        if path.exists() {
+            assert!(Command::new("gzip").arg(&path).status().unwrap().success());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_counts_once_over_rotations_and_kills() {
+    let Some(mut setting) = Setting::start().await else { return };
+    let path = setting.path("app.log");
+    let mut consumer =
+        setting.consume("app", "file = { path = \"app.log\", settle = 1 }\ntake_over = 1", &["--define"]);
+    let mut random = StdRng::seed_from_u64(7);
+    let mut writer = Writer::new(path);
+    for round in 0..40_u32 {
+        writer.write(random.random_range(10..400), &mut random);
+        match round % 8 {
+            1 | 5 => writer.rename(&mut random),
+            3 => writer.copy_and_cut(),
+            7 => writer.pack(),
+            _ => {}
+        }
+        match round % 5 {
+            0 => consumer.start_again().await,
+            3 if round % 2 == 1 => {
+                setting.service.kill().await;
+                setting.service.start_again().await;
+            }
+            _ => tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await,
+        }
+    }
+    setting.counted("hot-posts", &expected(0..writer.number)).await;
+    // Read again from the start, nothing counts twice; told to stop, it ends.
+    assert!(consumer.stop().await);
+    consumer.start();
+    consumer.in_state("app", "reading").await;
+    setting.counted("hot-posts", &expected(0..writer.number)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_older_than_what_is_counted_stops_the_source() {
+    let Some(setting) = Setting::start().await else { return };
+    let path = setting.path("app.log");
+    let line = |number: u64, at: &str| {
+        let mut event = like(number);
+        event["at"] = at.into();
+        format!("{event}\n")
+    };
+    let today = chrono::Utc::now().format("%Y-%m-%d").to_string();
+    fs::write(&path, line(0, &crate::running::now())).unwrap();
+    let consumer = setting.consume("app", "file.path = \"app.log\"", &["--define"]);
+    setting.counted("hot-posts", &expected([0])).await;
+    fs::rename(&path, setting.path("app.log.1")).unwrap();
+    fs::write(&path, line(1, &format!("{today}T00:00:00Z"))).unwrap();
+    let (is_well, detail) = consumer.in_state("app", "stopped").await;
+    assert!(!is_well && detail.contains("is older than that of"), "{detail}");
+}
