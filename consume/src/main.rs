@@ -205,10 +205,11 @@ async fn fill(args: FillArgs) -> anyhow::Result<()> {
     tokio::select! {
         () = told() => bail!("told to stop; the same command goes on where it was"),
         all_filled = ended => match all_filled {
-            true => Ok(println!("{} is filled", args.board)),
+            true => println!("{} is filled", args.board),
             false => bail!("the fill has not ended"),
         },
     }
+    Ok(())
 }
 
 /// What is needed to read the logs of a source of the configuration.

@@ -106,3 +106,48 @@ impl Portion {
         self.messages.get(*self.made_of.get(line.checked_sub(1)?)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn portion(values: &[&str], limit: usize, decision: Decision, poison: Option<u128>) -> Portion {
+        let message = |(at, value): (usize, &&str)| {
+            let value = Some(Bytes::from((*value).to_owned())).filter(|value| !value.is_empty());
+            Message { position: 10 + at as u128, value, ..Message::default() }
+        };
+        let messages = values.iter().enumerate().map(message).collect();
+        let poison = poison.map(|position| Poison { position, why: "refused".to_owned() });
+        Portion::of(messages, limit, &Mapping::new(Default::default()), decision, poison.as_ref())
+    }
+
+    const EVENT: &str = r#"{"type":"a","at":"2026-01-01T00:00:00Z"}"#;
+
+    #[test]
+    fn what_makes_no_event_at_the_end_is_said_to_be_passed() {
+        let made = portion(&[EVENT, "", "x", EVENT], 9, Decision::Pass, None);
+        assert_eq!((made.events, made.last, made.lines.lines().count(), made.unreadable.len()), (2, Some(13), 2, 1));
+        assert_eq!((made.message(1).unwrap().position, made.message(2).unwrap().position), (10, 13));
+        assert!(made.message(0).is_none() && made.message(3).is_none());
+        let passed = portion(&[EVENT, "x", ""], 9, Decision::Pass, None);
+        assert_eq!((passed.events, passed.last, passed.lines.lines().count()), (1, Some(12), 2));
+        assert!(passed.lines.lines().last().unwrap().starts_with(r#"{"position":"12","type":"rolltop.passed""#));
+        let nothing = portion(&[], 9, Decision::Pass, None);
+        assert_eq!((nothing.last, nothing.lines.as_str()), (None, ""));
+    }
+
+    #[test]
+    fn a_portion_ends_before_what_stops_it_and_at_its_limit() {
+        let stopped = portion(&[EVENT, "x", EVENT], 9, Decision::Stop, None);
+        assert_eq!(
+            (stopped.events, stopped.last, stopped.is_cut, stopped.stopped.is_some()),
+            (1, Some(10), true, true)
+        );
+        let cut = portion(&[EVENT, EVENT, EVENT], 2, Decision::Pass, None);
+        assert_eq!((cut.events, cut.last, cut.is_cut, cut.stopped), (2, Some(11), true, None));
+        let poison = portion(&[EVENT, EVENT], 9, Decision::Pass, Some(11));
+        assert_eq!((poison.events, poison.last, poison.unreadable.len()), (1, Some(11), 1));
+    }
+}

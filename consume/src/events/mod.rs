@@ -284,3 +284,135 @@ impl EventConfig {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn mapping(config: &str) -> Mapping {
+        Mapping::new(toml::from_str(config).unwrap())
+    }
+
+    fn message(value: &str) -> Message {
+        let headers = vec![("trace".to_owned(), Bytes::from("t-1"))];
+        let time = Some(1_767_225_600_000);
+        Message {
+            position: 7,
+            time,
+            key: Some(Bytes::from("k-1")),
+            headers,
+            value: Some(Bytes::from(value.to_owned())),
+        }
+    }
+
+    /// Returns the lines without the position, or why there are none.
+    fn lines(config: &str, value: &str) -> Result<Vec<String>, String> {
+        let mut lines = String::from("before\n");
+        match mapping(config).append(&message(value), &mut lines) {
+            Ok(number) => {
+                let made: Vec<String> = lines.lines().skip(1).map(str::to_owned).collect();
+                assert_eq!(made.len(), number);
+                Ok(made.iter().map(|line| line.replacen(r#"{"position":"7","#, "{", 1)).collect())
+            }
+            Err(why) => {
+                assert_eq!(lines, "before\n");
+                Err(why.to_string())
+            }
+        }
+    }
+
+    fn line(config: &str, value: &str) -> String {
+        lines(config, value).unwrap_or_else(|why| panic!("{value}: {why}")).concat()
+    }
+
+    #[test]
+    fn an_event_of_the_service_stays_as_it_is() {
+        for (value, expected) in [
+            (
+                r#"{"type":"like","fields":{"a":1.10,"b":[1]},"at":"2025-12-31T00:00:00Z","id":"x"}"#,
+                r#"{"type":"like","fields":{"a":1.10,"b":[1]},"at":"2025-12-31T00:00:00Z","id":"x"}"#,
+            ),
+            // Its position is that of the log, and its time, where it has none.
+            (r#" {"position": 3, "type":"like"} "#, r#"{"type":"like","at":"2026-01-01T00:00:00Z"}"#),
+        ] {
+            assert_eq!(line("", value), expected);
+        }
+        assert_eq!(lines("", "\u{feff} \n"), Ok(vec![]));
+        for value in ["[]", "1", "{", r#"{"type":"a"} x"#, r#"{"fields":{}}"#] {
+            assert!(lines("", value).is_err(), "{value}");
+        }
+        let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(MAX_LINE));
+        assert!(lines("", &long).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn members_are_found_by_path_and_renamed() {
+        let value = r#"{"kind":"like","a":{"b.c":1,"d":{"e":"x\"y"}},"n":12345678901234567890,"no":null,"list":[1],"t":1767225599,"undo":true}"#;
+        let all = r#"type = { member = "kind" }
+            at = "t"
+            id = "n"
+            retract = "undo"
+            fields = ["a.d.e", "n", "no", "list", "none", "$key"]"#;
+        let expected = r#"{"type":"like","id":"12345678901234567890","retract":true,"fields":{"e":"x\"y","n":12345678901234567890,"key":"k-1"},"at":"2025-12-31T23:59:59Z"}"#;
+        assert_eq!(line(all, value), expected);
+        let renamed =
+            "type = \"x\"\nfields = { subject = \"a.d.e\", trace = \"$header.trace\", other = \"$header.no\" }";
+        let expected = r#"{"type":"x","fields":{"subject":"x\"y","trace":"t-1"},"at":"2026-01-01T00:00:00Z"}"#;
+        assert_eq!(line(renamed, value), expected);
+        // By default all that is a text, a number or a truth value, and not used otherwise.
+        let expected = r#"{"type":"like","fields":{"n":12345678901234567890,"undo":true},"at":"2025-12-31T23:59:59Z"}"#;
+        assert_eq!(line("type = { member = \"kind\" }\nat = \"t\"", value), expected);
+        for (config, needle) in [
+            ("type = { member = \"none\" }", "no type 'none'"),
+            ("type = \"x\"\nat = \"none\"", "no time 'none'"),
+            ("type = \"x\"\nat = \"kind\"", "'kind' is not a time: like"),
+            ("type = \"x\"\nid = \"no\"", "no id 'no'"),
+        ] {
+            assert!(lines(config, value).unwrap_err().contains(needle), "{config}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_not_younger_than_its_message() {
+        let expected = r#"{"type":"x","fields":{},"at":"2026-01-01T00:00:00Z"}"#;
+        assert_eq!(line("type = \"x\"\nat = \"t\"", r#"{"t":"2026-01-01T00:50:00Z"}"#), expected);
+    }
+
+    #[test]
+    fn rows_have_columns_and_a_header() {
+        let config = "format = \"csv\"\ncolumns = [\"time\", \"shop\", \"n\", \"x\"]\ntype = \"sale\"\nat = \"time\"\nnumbers = [\"n\"]";
+        assert_eq!(lines(config, "time,shop,n,x\r\n"), Ok(vec![]));
+        let expected = r#"{"type":"sale","fields":{"shop":"a, \"b\"","n":-1.50},"at":"2025-12-31T08:26:00Z"}"#;
+        assert_eq!(line(config, "2025-12-31 08:26:00,\"a, \"\"b\"\"\",-1.50,\n"), expected);
+        // The service says what is wrong about a number that is none.
+        let expected = r#"{"type":"sale","fields":{"n":"many","x":"1"},"at":"2025-12-31T08:26:00Z"}"#;
+        assert_eq!(line(config, "2025-12-31 08:26:00,,many,1"), expected);
+        assert!(lines(config, "a,b").unwrap_err().contains("2 columns, and not 4"));
+        assert!(lines(config, "\"a").is_err());
+    }
+
+    #[test]
+    fn a_message_may_have_several_events() {
+        let config = "each = \"batch.items\"\ntype = \"like\"\nfields = [\"id\"]";
+        let value = r#"{"batch":{"items":[{"id":1},{"id":2}]}}"#;
+        let mut text = String::new();
+        assert_eq!(mapping(config).append(&message(value), &mut text), Ok(2));
+        let at = r#""at":"2026-01-01T00:00:00Z""#;
+        let expected = format!(
+            "{{\"position\":\"458752\",\"type\":\"like\",\"fields\":{{\"id\":1}},{at}}}\n{{\"position\":\"458753\",\"type\":\"like\",\"fields\":{{\"id\":2}},{at}}}\n"
+        );
+        assert_eq!(text, expected);
+        assert_eq!(lines("each = \"\"\ntype = \"like\"", "[{}]").map(|lines| lines.len()), Ok(1));
+        // One of them that is wrong makes the message unreadable.
+        assert!(lines(config, r#"{"batch":{"items":[{"id":1},2]}}"#).is_err());
+        assert!(lines(config, r#"{"batch":{}}"#).unwrap_err().contains("no list 'batch.items'"));
+        let several = mapping(config);
+        assert_eq!(several.passed(7), 8 * EVENTS_EACH - 1);
+        // What was counted in part is sent again.
+        assert_eq!(several.go_on(7 * EVENTS_EACH + 1), (Some(7 * EVENTS_EACH - 1), Place::After(6)));
+        assert_eq!(several.go_on(1), (None, Place::Begin(Begin::Earliest)));
+        assert_eq!(mapping("").go_on(7), (Some(7), Place::After(7)));
+    }
+}

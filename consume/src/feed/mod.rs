@@ -1,20 +1,22 @@
 //! One log: asks the service where to go on, reads, sends, and asks again whenever something is not as expected.
 
+mod outcome;
+mod turns;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use rolltop_client::Error;
 use tokio::sync::watch;
 
 use crate::config::{Begin, Decision};
-use crate::dead_letters::{DeadLetter, DeadLetters};
+use crate::dead_letters::DeadLetters;
 use crate::events::Mapping;
 use crate::log::{After, Log, LogError, MAX_MESSAGES, Message, Place};
 use crate::portion::{Poison, Portion};
 use crate::seen::{Seen, State};
-use crate::source::{Reached, Receipt, Source};
+use crate::source::{Reached, Source};
 
 /// After this long without messages it is asked whether the service still is where it was: a restored backup is not.
 const IDLE: Duration = Duration::from_secs(5);
@@ -22,8 +24,6 @@ const IDLE: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// How long is waited where somebody has to do something.
 const LOOKED_AT: Duration = Duration::from_secs(30);
-/// How often a program that stands by looks.
-const LOOK: Duration = Duration::from_secs(2);
 /// After so many portions that were all counted before it is found out whether another program reads the same log.
 const REPEATED: u32 = 3;
 const MOMENT: Duration = Duration::from_secs(1);
@@ -257,139 +257,6 @@ impl Feed {
         Ok(next?)
     }
 
-    /// Counts what became of a portion, and keeps what was rejected.
-    async fn take(&mut self, receipt: &Receipt, portion: &Portion) -> Result<(), Turn> {
-        let seen = &self.seen;
-        seen.sent.increment(portion.events as u64);
-        seen.accepted.increment(receipt.accepted);
-        seen.repeated.increment(receipt.source.repeated + receipt.duplicates);
-        // The line that says that the rest is passed is one of an unknown type.
-        let marker = portion.made_of.len().saturating_sub(portion.events) as u64;
-        let unknown = receipt.unknown.saturating_sub(marker);
-        seen.passed.increment(unknown + receipt.unmatched);
-        for (code, number) in &receipt.rejected_counts {
-            seen.rejected(code, *number);
-        }
-        if portion.events > 0 && unknown == portion.events as u64 {
-            if !std::mem::replace(&mut self.memory.passed_all, true) {
-                tracing::warn!(
-                    source = seen.source,
-                    "no board counts the type of any event of a portion: is 'type' right?"
-                );
-            }
-        } else if receipt.accepted > 0 {
-            self.memory.passed_all = false;
-        }
-        if receipt.source.left_out != self.memory.left_out {
-            self.memory.left_out.clone_from(&receipt.source.left_out);
-            tracing::warn!(source = seen.source, boards = ?receipt.source.left_out, "boards that are left out");
-        }
-        let listed = receipt.rejected.iter().filter_map(|rejected| {
-            let message = portion.message(rejected.line?)?;
-            let (board, code, detail) = (rejected.board.clone(), rejected.code.clone(), rejected.detail.clone());
-            Some(DeadLetter::rejected(message, board, code, detail))
-        });
-        let mut letters: Vec<DeadLetter> = listed.collect();
-        let all: u64 = receipt.rejected_counts.values().sum();
-        let more = all.saturating_sub(receipt.rejected.len() as u64);
-        if more > 0 {
-            letters.push(DeadLetter::more(portion.last.unwrap_or_default(), more));
-        }
-        // What the answer says is not said again: it is kept before anything else is done.
-        while let Err(turn) = self.keep(&letters).await {
-            if let Turn::Fail(error, _) = turn {
-                self.seen.set(State::Failing(format!("{error:#}")));
-            }
-            if self.pause(MOMENT).await {
-                return Err(Turn::End(Ended::Told, None));
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes messages that are not counted to their file, or says that there are any.
-    async fn keep(&mut self, letters: &[DeadLetter]) -> Result<(), Turn> {
-        let Some(first) = letters.first() else { return Ok(()) };
-        match &mut self.dead_letters {
-            None => {
-                let (source, number) = (&self.seen.source, letters.len());
-                tracing::warn!(source, number, "messages are not counted, such as: {}", first.detail());
-                Ok(())
-            }
-            Some(file) => tokio::task::block_in_place(|| file.append(&self.seen.source, letters)).map_err(|error| {
-                let path = file.path().display().to_string();
-                Turn::Fail(anyhow::Error::new(error).context(format!("cannot write {path}")), None)
-            }),
-        }
-    }
-
-    /// Returns what to do if the service did not say where to go on.
-    async fn unanswered(&mut self, error: Error) -> Turn {
-        if error.code() == "unknown_source"
-            && let Some(boards) = self.define.take()
-        {
-            return match self.source.define(&boards).await {
-                Ok(()) => {
-                    tracing::info!(source = self.seen.source, ?boards, "the source is defined");
-                    Turn::Again
-                }
-                Err(error) => {
-                    self.define = Some(boards);
-                    Turn::Fail(error.into(), Some(LOOKED_AT))
-                }
-            };
-        }
-        // A source that is gone was removed by somebody: made anew, it would count all of its log again.
-        match error.is_transient() {
-            true => Turn::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
-            false => Turn::Wait(State::Stopped(error.to_string()), LOOKED_AT),
-        }
-    }
-
-    /// Returns what to do if the service has not taken a portion.
-    fn refused(&mut self, error: Error, portion: &Portion) -> Turn {
-        match error.code() {
-            "source_behind" => return Turn::Again,
-            "source_waits" => {
-                let state = State::Waiting(error.detail().to_owned());
-                return Turn::Wait(state, error.retry_after().unwrap_or(MOMENT));
-            }
-            _ if error.is_transient() => {
-                return Turn::Fail(anyhow::Error::msg(error.to_string()), error.retry_after());
-            }
-            _ => {}
-        }
-        match (error.status(), portion.messages.as_slice()) {
-            // A single message that is refused is refused for what it is.
-            (Some(400 | 413 | 422), [message]) if portion.events > 0 => {
-                let why = error.to_string();
-                self.memory.poison = Some(Poison { position: message.position, why });
-                Turn::Again
-            }
-            (Some(400 | 413 | 422), [_, _, ..]) => {
-                self.memory.limit = portion.messages.len() / 2;
-                Turn::Again
-            }
-            _ => Turn::Wait(State::Stopped(error.to_string()), LOOKED_AT),
-        }
-    }
-
-    /// Says that messages are missing, once for each place.
-    fn say_gap(&mut self, place: Place, gap: String) -> Result<(), Turn> {
-        if self.memory.gap != Some(place) {
-            self.memory.gap = Some(place);
-            self.seen.gaps.increment(1);
-            tracing::warn!(source = self.seen.source, "{gap}");
-        }
-        match self.choices.on_gap {
-            Decision::Pass => Ok(()),
-            Decision::Stop => {
-                let text = format!("{gap}; to go on without them, start once with --pass-gaps");
-                Err(Turn::Wait(State::Stopped(text), LOOKED_AT))
-            }
-        }
-    }
-
     /// Sets how far the log is ahead of what is counted, of which these messages are read.
     fn say_behind(&self, read: &[Message]) {
         let behind = self.log.behind();
@@ -405,37 +272,10 @@ impl Feed {
         self.seen.set_behind(items, seconds);
     }
 
-    /// Finds out whether another program sends the same, which has been the case for several portions.
-    async fn find_other(&mut self, reached: After) -> Turn {
-        if self.pause(MOMENT).await {
-            return Turn::End(Ended::Told, None);
-        }
-        match self.source.ask().await {
-            Ok(Some(Reached::At(position))) if Some(position) > reached => Turn::StandBy,
-            Ok(_) => Turn::Again,
-            Err(error) => self.unanswered(error).await,
-        }
-    }
-
-    /// Waits until the source stands still.
-    async fn stand_by(&mut self) {
-        // Several that stand by do not all take over at once.
-        let more = f64::from(Utc::now().timestamp_subsec_nanos() % 1_000) / 2_000.0;
-        let still = self.choices.take_over.mul_f64(1.0 + more);
-        let (mut last, mut moved) = (None, Instant::now());
-        while moved.elapsed() < still && !self.pause(LOOK.min(still / 4)).await {
-            if let Ok(reached) = self.source.ask().await
-                && reached != last
-            {
-                (last, moved) = (reached, Instant::now());
-            }
-        }
-    }
-
     /// Pauses. Returns whether the feed was told to stop.
     async fn pause(&mut self, time: Duration) -> bool {
         let told = self.stop.wait_for(|stop| *stop);
-        matches!(tokio::time::timeout(time, told).await, Ok(_))
+        tokio::time::timeout(time, told).await.is_ok()
     }
 
     fn growing(&self) -> Duration {

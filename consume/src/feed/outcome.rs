@@ -1,0 +1,75 @@
+//! What became of the messages that were sent: counted for those who watch, and kept where they do not count.
+
+use super::{Ended, Feed, MOMENT, Turn};
+use crate::dead_letters::DeadLetter;
+use crate::portion::Portion;
+use crate::seen::State;
+use crate::source::Receipt;
+
+impl Feed {
+    /// Counts what became of a portion, and keeps what was rejected.
+    pub(super) async fn take(&mut self, receipt: &Receipt, portion: &Portion) -> Result<(), Turn> {
+        let seen = &self.seen;
+        seen.sent.increment(portion.events as u64);
+        seen.accepted.increment(receipt.accepted);
+        seen.repeated.increment(receipt.source.repeated + receipt.duplicates);
+        // The line that says that the rest is passed is one of an unknown type.
+        let marker = portion.made_of.len().saturating_sub(portion.events) as u64;
+        let unknown = receipt.unknown.saturating_sub(marker);
+        seen.passed.increment(unknown + receipt.unmatched);
+        for (code, number) in &receipt.rejected_counts {
+            seen.rejected(code, *number);
+        }
+        if portion.events > 0 && unknown == portion.events as u64 {
+            if !std::mem::replace(&mut self.memory.passed_all, true) {
+                tracing::warn!(
+                    source = seen.source,
+                    "no board counts the type of any event of a portion: is 'type' right?"
+                );
+            }
+        } else if receipt.accepted > 0 {
+            self.memory.passed_all = false;
+        }
+        if receipt.source.left_out != self.memory.left_out {
+            self.memory.left_out.clone_from(&receipt.source.left_out);
+            tracing::warn!(source = seen.source, boards = ?receipt.source.left_out, "boards that are left out");
+        }
+        let listed = receipt.rejected.iter().filter_map(|rejected| {
+            let message = portion.message(rejected.line?)?;
+            let (board, code, detail) = (rejected.board.clone(), rejected.code.clone(), rejected.detail.clone());
+            Some(DeadLetter::rejected(message, board, code, detail))
+        });
+        let mut letters: Vec<DeadLetter> = listed.collect();
+        let all: u64 = receipt.rejected_counts.values().sum();
+        let more = all.saturating_sub(receipt.rejected.len() as u64);
+        if more > 0 {
+            letters.push(DeadLetter::more(portion.last.unwrap_or_default(), more));
+        }
+        // What the answer says is not said again: it is kept before anything else is done.
+        while let Err(turn) = self.keep(&letters).await {
+            if let Turn::Fail(error, _) = turn {
+                self.seen.set(State::Failing(format!("{error:#}")));
+            }
+            if self.pause(MOMENT).await {
+                return Err(Turn::End(Ended::Told, None));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes messages that are not counted to their file, or says that there are any.
+    pub(super) async fn keep(&mut self, letters: &[DeadLetter]) -> Result<(), Turn> {
+        let Some(first) = letters.first() else { return Ok(()) };
+        match &mut self.dead_letters {
+            None => {
+                let (source, number) = (&self.seen.source, letters.len());
+                tracing::warn!(source, number, "messages are not counted, such as: {}", first.detail());
+                Ok(())
+            }
+            Some(file) => tokio::task::block_in_place(|| file.append(&self.seen.source, letters)).map_err(|error| {
+                let path = file.path().display().to_string();
+                Turn::Fail(anyhow::Error::new(error).context(format!("cannot write {path}")), None)
+            }),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What to do when something is not as expected.
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use rolltop_client::Error;
+
+use super::{Ended, Feed, LOOKED_AT, MOMENT, Turn};
+use crate::config::Decision;
+use crate::log::{After, Place};
+use crate::portion::{Poison, Portion};
+use crate::seen::State;
+use crate::source::Reached;
+
+/// How often a program that stands by looks.
+const LOOK: Duration = Duration::from_secs(2);
+
+impl Feed {
+    /// Returns what to do if the service did not say where to go on.
+    pub(super) async fn unanswered(&mut self, error: Error) -> Turn {
+        if error.code() == "unknown_source"
+            && let Some(boards) = self.define.take()
+        {
+            return match self.source.define(&boards).await {
+                Ok(()) => {
+                    tracing::info!(source = self.seen.source, ?boards, "the source is defined");
+                    Turn::Again
+                }
+                Err(error) => {
+                    self.define = Some(boards);
+                    Turn::Fail(error.into(), Some(LOOKED_AT))
+                }
+            };
+        }
+        // A source that is gone was removed by somebody: made anew, it would count all of its log again.
+        match error.is_transient() {
+            true => Turn::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
+            false => Turn::Wait(State::Stopped(error.to_string()), LOOKED_AT),
+        }
+    }
+
+    /// Returns what to do if the service has not taken a portion.
+    pub(super) fn refused(&mut self, error: Error, portion: &Portion) -> Turn {
+        match error.code() {
+            "source_behind" => return Turn::Again,
+            "source_waits" => {
+                let state = State::Waiting(error.detail().to_owned());
+                return Turn::Wait(state, error.retry_after().unwrap_or(MOMENT));
+            }
+            _ if error.is_transient() => {
+                return Turn::Fail(anyhow::Error::msg(error.to_string()), error.retry_after());
+            }
+            _ => {}
+        }
+        match (error.status(), portion.messages.as_slice()) {
+            // A single message that is refused is refused for what it is.
+            (Some(400 | 413 | 422), [message]) if portion.events > 0 => {
+                let why = error.to_string();
+                self.memory.poison = Some(Poison { position: message.position, why });
+                Turn::Again
+            }
+            (Some(400 | 413 | 422), [_, _, ..]) => {
+                self.memory.limit = portion.messages.len() / 2;
+                Turn::Again
+            }
+            _ => Turn::Wait(State::Stopped(error.to_string()), LOOKED_AT),
+        }
+    }
+
+    /// Says that messages are missing, once for each place.
+    pub(super) fn say_gap(&mut self, place: Place, gap: String) -> Result<(), Turn> {
+        if self.memory.gap != Some(place) {
+            self.memory.gap = Some(place);
+            self.seen.gaps.increment(1);
+            tracing::warn!(source = self.seen.source, "{gap}");
+        }
+        match self.choices.on_gap {
+            Decision::Pass => Ok(()),
+            Decision::Stop => {
+                let text = format!("{gap}; to go on without them, start once with --pass-gaps");
+                Err(Turn::Wait(State::Stopped(text), LOOKED_AT))
+            }
+        }
+    }
+
+    /// Finds out whether another program sends the same, which has been the case for several portions.
+    pub(super) async fn find_other(&mut self, reached: After) -> Turn {
+        if self.pause(MOMENT).await {
+            return Turn::End(Ended::Told, None);
+        }
+        match self.source.ask().await {
+            Ok(Some(Reached::At(position))) if Some(position) > reached => Turn::StandBy,
+            Ok(_) => Turn::Again,
+            Err(error) => self.unanswered(error).await,
+        }
+    }
+
+    /// Waits until the source stands still.
+    pub(super) async fn stand_by(&mut self) {
+        // Several that stand by do not all take over at once.
+        let more = f64::from(Utc::now().timestamp_subsec_nanos() % 1_000) / 2_000.0;
+        let still = self.choices.take_over.mul_f64(1.0 + more);
+        let (mut last, mut moved) = (None, Instant::now());
+        while moved.elapsed() < still && !self.pause(LOOK.min(still / 4)).await {
+            if let Ok(reached) = self.source.ask().await
+                && reached != last
+            {
+                (last, moved) = (reached, Instant::now());
+            }
+        }
+    }
+}
