@@ -15,6 +15,7 @@ mod support;
 
 mod deciding;
 mod files;
+mod jetstream;
 mod running;
 mod streams;
 mod topics;

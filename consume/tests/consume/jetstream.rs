@@ -1,0 +1,140 @@
+//! Streams of NATS JetStream, of a real server.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use async_nats::jetstream::{self, Context};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio::process::{Child, Command};
+
+use crate::running::{Setting, expected, like};
+use crate::support::free_port;
+use crate::waiting::Wait;
+
+struct Nats {
+    program: PathBuf,
+    port: u16,
+    folder: tempfile::TempDir,
+    process: Option<Child>,
+}
+
+impl Nats {
+    /// Starts a server. `None` if there is no program of it here.
+    async fn start() -> Option<Self> {
+        let named = std::env::var_os("ROLLTOP_TEST_NATS").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let on_path = || {
+            let mut all = std::env::split_paths(&paths).chain(["/usr/sbin".into()]).map(|path| path.join("nats-server"));
+            all.find(|path| path.exists())
+        };
+        let Some(program) = named.or_else(on_path) else {
+            eprintln!("skipped: there is no nats-server");
+            return None;
+        };
+        let mut nats = Self { program, port: free_port(), folder: tempfile::tempdir().unwrap(), process: None };
+        nats.start_again().await;
+        Some(nats)
+    }
+
+    async fn start_again(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().await.unwrap();
+        }
+        let process = Command::new(&self.program)
+            .args(["--jetstream", "--addr", "127.0.0.1", "--port", &self.port.to_string(), "--store_dir"])
+            .arg(self.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn();
+        self.process = Some(process.unwrap());
+        let wait = Wait::begin("a server of NATS");
+        while async_nats::connect(self.url()).await.is_err() {
+            wait.rest("no connection").await;
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    async fn context(&self) -> Context {
+        jetstream::new(async_nats::connect(self.url()).await.unwrap())
+    }
+
+    async fn create(&self) {
+        let subjects = vec!["likes.>".to_owned()];
+        let config = jetstream::stream::Config { name: "likes".to_owned(), subjects, ..Default::default() };
+        let (context, wait) = (self.context().await, Wait::begin("a stream"));
+        while let Err(error) = context.create_stream(config.clone()).await {
+            wait.rest(error.to_string()).await;
+        }
+    }
+
+    /// Publishes, and waits until all of it is stored.
+    async fn publish(&self, numbers: std::ops::Range<u64>) {
+        let context = self.context().await;
+        let mut stored = Vec::new();
+        for number in numbers {
+            let subject = format!("likes.{}", number % 7);
+            stored.push(context.publish(subject, like(number).to_string().into()).await.unwrap());
+        }
+        for stored in stored {
+            stored.await.unwrap();
+        }
+    }
+
+    fn source(&self) -> String {
+        format!("nats = {{ url = \"{}\", stream = \"likes\" }}\ntake_over = 1", self.url())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_nats_counts_once_with_two_readers_and_kills() {
+    let Some(mut nats) = Nats::start().await else { return };
+    let Some(mut setting) = Setting::start().await else { return };
+    nats.create().await;
+    let mut readers = [0, 1].map(|_| setting.consume("likes", &nats.source(), &["--define"]));
+    let (mut random, mut sent) = (StdRng::seed_from_u64(11), 0);
+    for round in 0..30_usize {
+        let more = random.random_range(1..400);
+        nats.publish(sent..sent + more).await;
+        sent += more;
+        match round % 10 {
+            1 | 4 | 6 => readers[round % 2].start_again().await,
+            3 => {
+                setting.service.kill().await;
+                setting.service.start_again().await;
+            }
+            8 => nats.start_again().await,
+            _ => tokio::time::sleep(Duration::from_millis(random.random_range(0..300))).await,
+        }
+    }
+    setting.counted("hot-posts", &expected(0..sent)).await;
+    // A stream that is made anew goes on: its positions are larger.
+    nats.context().await.delete_stream("likes").await.unwrap();
+    nats.create().await;
+    nats.publish(sent..sent + 50).await;
+    setting.counted("hot-posts", &expected(0..sent + 50)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_nats_is_begun_at_its_end_and_read_by_subject() {
+    let Some(nats) = Nats::start().await else { return };
+    let Some(setting) = Setting::start().await else { return };
+    nats.create().await;
+    nats.publish(0..20).await;
+    let source = format!(
+        "begin = \"latest\"\nnats = {{ url = \"{}\", stream = \"likes\", subject = \"likes.3\" }}\n[source.event]\ntype = \
+         \"like\"\nfields = {{ post_id = \"$key\" }}",
+        nats.url()
+    );
+    let mut consumer = setting.consume("likes", &source, &["--define"]);
+    consumer.in_state("likes", "reading").await;
+    consumer.kill().await;
+    nats.publish(20..34).await;
+    consumer.start();
+    setting.counted("hot-posts", &[("likes.3".to_owned(), 2)].into()).await;
+}
