@@ -14,6 +14,9 @@ use crate::log::{FileConfig, KafkaConfig, LogConfig, NatsConfig, RedisConfig};
 
 /// The environment variable with the key to send to the service.
 const KEY: &str = "ROLLTOP_KEY";
+/// That with its URL, and the service that it is without one.
+const URL: &str = "ROLLTOP_URL";
+const LOCAL: &str = "http://127.0.0.1:8080";
 
 /// What the program reads and where it sends it.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,11 +31,11 @@ pub struct Config {
 }
 
 /// The running service.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceConfig {
-    #[serde(default = "local")]
-    url: String,
+    /// By default that of the environment variable `ROLLTOP_URL`, or of this machine.
+    url: Option<String>,
     /// A file with the key to send, in place of the environment variable `ROLLTOP_KEY`.
     key_file: Option<PathBuf>,
     /// The certificates to trust, in place of the well-known authorities.
@@ -115,16 +118,6 @@ fn ten() -> u64 {
     10
 }
 
-fn local() -> String {
-    "http://127.0.0.1:8080".to_owned()
-}
-
-impl Default for ServiceConfig {
-    fn default() -> Self {
-        Self { url: local(), key_file: None, ca: None }
-    }
-}
-
 impl Config {
     /// Reads the file at this path.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
@@ -179,16 +172,20 @@ impl SourceConfig {
 impl ServiceConfig {
     /// Returns the service. Nothing is sent yet.
     pub fn connect(&self) -> anyhow::Result<Service> {
-        let url = with_variables(&self.url)?;
+        let set = |variable| std::env::var(variable).ok().filter(|text: &String| !text.trim().is_empty());
+        let url = match &self.url {
+            Some(url) => with_variables(url)?,
+            None => set(URL).unwrap_or_else(|| LOCAL.to_owned()),
+        };
         // What to do after an error is decided where it is known what was read.
         let mut builder = Service::builder(&url).repeat_for(Duration::ZERO);
         let read =
             |path: &Path| std::fs::read(path).with_context(|| format!("[service] cannot read {}", path.display()));
         let key = match &self.key_file {
             Some(path) => Some(String::from_utf8(read(path)?).context("[service] key_file is not text")?),
-            None => std::env::var(KEY).ok(),
+            None => set(KEY),
         };
-        if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
+        if let Some(key) = key {
             builder = builder.key(&key);
         }
         if let Some(path) = &self.ca {
@@ -220,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_missing_has_defaults() {
         let config = Config::parse(FILE).unwrap();
-        assert_eq!((config.service.url.as_str(), config.listen), ("http://127.0.0.1:8080", None));
+        assert_eq!((config.service.url, config.listen), (None, None));
         let source = &config.sources[0];
         assert_eq!((source.begin, source.on_gap, source.boards.as_ref()), (Begin::Earliest, Decision::Pass, None));
     }

@@ -90,6 +90,9 @@ struct RunArgs {
     /// Go on where messages are missing, also where the configuration says on_gap = "stop"
     #[arg(long)]
     pass_gaps: bool,
+    /// Read what there is, and end
+    #[arg(long)]
+    until_end: bool,
     /// Log lines of JSON
     #[arg(long)]
     json_log: bool,
@@ -99,6 +102,9 @@ struct RunArgs {
 struct CheckArgs {
     /// The configuration
     file: PathBuf,
+    /// Only read the configuration
+    #[arg(long)]
+    offline: bool,
 }
 
 #[derive(Args, Debug)]
@@ -143,7 +149,8 @@ fn main() -> ExitCode {
 async fn carry_out(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run(args).await,
-        Command::Check(CheckArgs { file }) => check::run(&Config::read(&file)?).await,
+        Command::Check(CheckArgs { file, offline: true }) => Config::read(&file).map(drop),
+        Command::Check(CheckArgs { file, offline: false }) => check::run(&Config::read(&file)?).await,
         Command::Fill(args) => fill(args).await,
     }
 }
@@ -166,11 +173,16 @@ async fn run(args: RunArgs) -> anyhow::Result<()> {
     let mut logs = JoinSet::new();
     for source in config.sources {
         let of = Of::new(service.clone(), source, None, &all, &stop)?;
-        logs.spawn(of.read(args.define));
+        logs.spawn(of.read(args.define, args.until_end));
     }
+    let mut all_through = true;
     tokio::select! {
         () = told() => {}
-        () = async { while logs.join_next().await.is_some() {} } => bail!("no log is read"),
+        () = async {
+            while let Some(is_through) = logs.join_next().await {
+                all_through &= matches!(is_through, Ok(true));
+            }
+        } => return all_through.then_some(()).context("not every log was read to its end"),
     }
     let _ = tell.send(true);
     let ended = async { while logs.join_next().await.is_some() {} };
@@ -193,7 +205,7 @@ async fn fill(args: FillArgs) -> anyhow::Result<()> {
     let of = Of::new(config.service.connect()?, source, Some(args.board.clone()), &all, &stop)?;
     let mut feeds = JoinSet::new();
     for (name, log) in of.open().await.map_err(|(LogError::Later(error) | LogError::Stop(error))| error)? {
-        feeds.spawn(of.feed(name, log, false)?.run());
+        feeds.spawn(of.feed(name, log, false, false)?.run());
     }
     let ended = async {
         let mut all_filled = true;
@@ -245,7 +257,7 @@ impl Of {
         log.open(&self.config.name, time_of(&self.config, &self.mapping)).await
     }
 
-    fn feed(&self, name: String, log: Box<dyn Log>, define: bool) -> anyhow::Result<Feed> {
+    fn feed(&self, name: String, log: Box<dyn Log>, define: bool, until_end: bool) -> anyhow::Result<Feed> {
         let seen = Arc::new(Seen::new(&name));
         self.all.lock().push(seen.clone());
         let SourceConfig { begin, on_unreadable, on_gap, take_over, dead_letters, boards, .. } = &self.config;
@@ -254,7 +266,7 @@ impl Of {
             source: Source::new(self.service.clone(), name, self.fill.clone()),
             log,
             mapping: self.mapping.clone(),
-            choices: Choices { begin: *begin, on_unreadable: *on_unreadable, on_gap: *on_gap, take_over },
+            choices: Choices { begin: *begin, on_unreadable: *on_unreadable, on_gap: *on_gap, take_over, until_end },
             dead_letters: dead_letters.as_deref().map(DeadLetters::open).transpose()?,
             seen,
             define: boards.clone().filter(|_| define),
@@ -263,11 +275,12 @@ impl Of {
         })
     }
 
-    /// Reads the logs until told to stop, also those that there are later.
-    async fn read(self, define: bool) {
+    /// Reads the logs until told to stop, also those that there are later. Or those that there are now, each to its end;
+    /// returns whether that is reached.
+    async fn read(self, define: bool, until_end: bool) -> bool {
         let seen = Arc::new(Seen::new(&self.config.name));
         let (mut feeds, mut known, mut stop) = (JoinSet::new(), BTreeSet::new(), self.stop.clone());
-        let may_grow = self.config.log().is_ok_and(|log| log.may_grow());
+        let may_grow = !until_end && self.config.log().is_ok_and(|log| log.may_grow());
         loop {
             match self.open().await {
                 Ok(logs) => {
@@ -276,7 +289,7 @@ impl Of {
                     let define = define || !known.is_empty();
                     for (name, log) in logs {
                         if known.insert(name.clone()) {
-                            match self.feed(name, log, define) {
+                            match self.feed(name, log, define, until_end) {
                                 Ok(feed) => drop(feeds.spawn(feed.run())),
                                 Err(error) => tracing::error!(source = self.config.name, "{error:#}"),
                             }
@@ -305,9 +318,15 @@ impl Of {
                 break;
             }
         }
-        while feeds.join_next().await.is_some() {}
-        // Those that have ended by themselves are seen as stopped until somebody has looked.
-        let _ = stop.wait_for(|stop| *stop).await;
+        let mut all_through = until_end;
+        while let Some(ended) = feeds.join_next().await {
+            all_through &= matches!(ended, Ok(Ended::Through));
+        }
+        if !until_end {
+            // Those that have ended by themselves are seen as stopped until somebody has looked.
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+        all_through
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -112,4 +113,28 @@ fn selectors_are_found_in_queries() {
     metrics_of("# TYPE a counter\na{route=\"/v1/{board}\",le=\"1\"} 3\nb 4\n", &mut metrics);
     let labels = |name: &str| metrics[name].iter().map(String::as_str).collect::<Vec<_>>();
     assert_eq!((labels("a"), labels("b")), (vec!["le", "route"], vec![]));
+}
+
+#[test]
+fn the_image_is_built_from_all_that_the_build_reads() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let context = tempfile::tempdir().unwrap();
+    let ignored = std::fs::read_to_string(root.join(".dockerignore")).unwrap();
+    let sent: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    for path in &sent {
+        let to = context.path().join(path);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        let copied = Command::new("cp").arg("-r").arg(root.join(path)).arg(&to).status().unwrap();
+        assert!(copied.success(), "{path}");
+    }
+    // Each member of the workspace must be there, although the image needs only some of them.
+    let read = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(&context)
+        .output()
+        .unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let metadata: Value = serde_json::from_slice(&read.stdout).unwrap();
+    let members = metadata["packages"].as_array().unwrap().len();
+    assert!(members >= 4, "{members} packages of {sent:?}");
 }

@@ -38,6 +38,8 @@ pub struct Choices {
     pub on_gap: Decision,
     /// How long a source must stand still until a program that stands by takes over.
     pub take_over: Duration,
+    /// Whether to end with the log.
+    pub until_end: bool,
 }
 
 /// A log and its source.
@@ -83,6 +85,8 @@ pub enum Ended {
     Filled,
     /// It was told to.
     Told,
+    /// The log has nothing more, and all of it is counted.
+    Through,
     /// The log is not what it was.
     Stopped,
 }
@@ -170,6 +174,9 @@ impl Feed {
         loop {
             if *self.stop.borrow() {
                 return Err(Turn::End(Ended::Told, None));
+            }
+            if messages.is_empty() && self.choices.until_end {
+                return Err(Turn::End(Ended::Through, None));
             }
             let portion = self.portion(messages);
             if portion.lines.is_empty() && portion.stopped.is_none() && heard.elapsed() < IDLE {

@@ -26,7 +26,8 @@ impl Nats {
         let named = std::env::var_os("ROLLTOP_TEST_NATS").filter(|path| !path.is_empty()).map(PathBuf::from);
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let on_path = || {
-            let mut all = std::env::split_paths(&paths).chain(["/usr/sbin".into()]).map(|path| path.join("nats-server"));
+            let mut all =
+                std::env::split_paths(&paths).chain(["/usr/sbin".into()]).map(|path| path.join("nats-server"));
             all.find(|path| path.exists())
         };
         let Some(program) = named.or_else(on_path) else {
