@@ -9,15 +9,16 @@ use rolltop::board::{Change, Decimals, Event, Field, Fields, Metric, Score};
 use rolltop_client::Service;
 use serde_json::Value;
 
-use crate::config::{Begin, Config, SourceConfig};
-use crate::events::Mapping;
+use crate::choices::Begin;
+use crate::config::{Config, SourceConfig};
+use crate::events::{self, Mapping};
 use crate::log::{Log, LogError, Message, Place};
 
 /// Number of messages that are shown.
 const SHOWN: usize = 10;
 
-/// A board, as far as it says what counts.
-struct Board {
+/// A board, as far as it says what it counts.
+struct Counting {
     name: String,
     metric: Metric,
     decimals: Decimals,
@@ -49,19 +50,19 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
     all_read.then_some(()).context("not every log could be read")
 }
 
-async fn boards(service: &Service) -> anyhow::Result<Vec<Board>> {
+async fn boards(service: &Service) -> anyhow::Result<Vec<Counting>> {
     let answer = service.boards().await?;
     let board = |board: &rolltop_client::answers::Defined| {
         let (metric, decimals) = (board.metric.parse().ok()?, Decimals::new(u8::try_from(board.decimals).ok()?)?);
-        Some(Board { name: board.board.clone(), metric, decimals })
+        Some(Counting { name: board.board.clone(), metric, decimals })
     };
     Ok(answer.items.iter().filter_map(board).collect())
 }
 
-async fn show(source: &SourceConfig, boards: &[Board], text: &mut String) -> Result<(), LogError> {
+async fn show(source: &SourceConfig, boards: &[Counting], text: &mut String) -> Result<(), LogError> {
     let mapping = Arc::new(Mapping::new(source.event.clone()));
     let log = source.log().map_err(LogError::Stop)?;
-    let logs = log.open(&source.name, crate::time_of(source, &mapping)).await?;
+    let logs = log.open(&source.name, events::time_of(&mapping, source.clock())).await?;
     let _ = writeln!(text, "{}: {} {}", source.name, logs.len(), if logs.len() == 1 { "log" } else { "logs" });
     for (name, mut log) in logs {
         let messages = first(log.as_mut()).await?;
@@ -88,7 +89,7 @@ async fn first(log: &mut dyn Log) -> Result<Vec<Message>, LogError> {
     Ok(Vec::new())
 }
 
-fn show_message(message: &Message, mapping: &Mapping, boards: &[Board], text: &mut String) {
+fn show_message(message: &Message, mapping: &Mapping, boards: &[Counting], text: &mut String) {
     let mut lines = String::new();
     match mapping.append(message, &mut lines) {
         Err(why) => {
@@ -114,7 +115,7 @@ fn show_message(message: &Message, mapping: &Mapping, boards: &[Board], text: &m
 }
 
 /// Returns what each board of an event's type would do.
-fn counted(line: &str, boards: &[Board]) -> Vec<String> {
+fn counted(line: &str, boards: &[Counting]) -> Vec<String> {
     let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
     let mut fields = Fields::default();
     for (name, value) in value["fields"].as_object().into_iter().flatten() {
@@ -130,7 +131,7 @@ fn counted(line: &str, boards: &[Board]) -> Vec<String> {
     let event = Event { kind, fields, at: None, id: None, retract: value["retract"] == true };
     let of_type = boards.iter().filter(|board| *board.metric.event == *event.kind);
     of_type
-        .map(|Board { name, metric, decimals }| match metric.contribution(&event, *decimals) {
+        .map(|Counting { name, metric, decimals }| match metric.contribution(&event, *decimals) {
             Err(error) => format!("{name}: rejected, {error}"),
             Ok(None) => format!("{name}: left out by its filter"),
             Ok(Some((subject, change))) => {

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use chrono::{DateTime, Utc};
 use rolltop_client::Service;
 use serde::Deserialize;
 
+use crate::choices::{Begin, Decision};
 use crate::events::EventConfig;
 use crate::log::{FileConfig, KafkaConfig, LogConfig, NatsConfig, RedisConfig};
+use crate::path::MemberPath;
+use crate::variables::with_variables;
 
 /// The environment variable with the key to send to the service.
 const KEY: &str = "ROLLTOP_KEY";
@@ -46,7 +48,8 @@ pub struct ServiceConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
-    /// The name of the source. Each partition of a topic is a source of its own, whose name is this, `-` and the number.
+    /// The name of the source. Each partition of a topic is a source of its own, whose name has its number and a part of the
+    /// topic's id after this.
     pub name: String,
     /// The boards of the source, with which it is defined if the service does not know it.
     pub boards: Option<Vec<String>>,
@@ -74,46 +77,6 @@ pub struct SourceConfig {
     pub event: EventConfig,
 }
 
-/// Where a log is begun.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Begin {
-    /// With the oldest message that there is.
-    #[default]
-    Earliest,
-    /// With what comes next.
-    Latest,
-    /// With the first message that is not older than this.
-    At(DateTime<Utc>),
-}
-
-/// Whether to go on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// Say so, count it, and go on.
-    #[default]
-    Pass,
-    /// Stop reading this log, until somebody has looked.
-    Stop,
-}
-
-impl TryFrom<String> for Begin {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.as_str() {
-            "earliest" => Ok(Self::Earliest),
-            "latest" => Ok(Self::Latest),
-            time => DateTime::parse_from_rfc3339(time).map(|time| Self::At(time.to_utc())).map_err(|_| {
-                format!(
-                    "'{time}' is not where a log can begin: earliest, latest, or a time such as 2026-01-31T00:00:00Z"
-                )
-            }),
-        }
-    }
-}
-
 fn ten() -> u64 {
     10
 }
@@ -133,11 +96,11 @@ impl Config {
         }
         for (at, source) in config.sources.iter().enumerate() {
             let SourceConfig { name, .. } = source;
-            let is_name = name.len() <= 110
+            let is_name = name.len() <= 100
                 && name.starts_with(|c: char| c.is_ascii_alphanumeric())
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
             if !is_name {
-                bail!("'{name}' is not the name of a source: up to 110 of the characters A-Z a-z 0-9 . _ -");
+                bail!("'{name}' is not the name of a source: up to 100 of the characters A-Z a-z 0-9 . _ -");
             }
             if config.sources[..at].iter().any(|other| other.name == *name) {
                 bail!("there are two sources with the name '{name}'");
@@ -164,7 +127,7 @@ impl SourceConfig {
     }
 
     /// Returns where a line says the time of its writer.
-    pub fn clock(&self) -> Option<crate::events::Path> {
+    pub fn clock(&self) -> Option<MemberPath> {
         self.file.as_ref()?.clock.clone()
     }
 }
@@ -195,19 +158,6 @@ impl ServiceConfig {
     }
 }
 
-/// Replaces `${NAME}` by the environment variable of that name: secrets do not belong in files that people share.
-pub fn with_variables(text: &str) -> anyhow::Result<String> {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("${") {
-        let (name, after) = after.split_once('}').with_context(|| format!("a '${{' without '}}' in '{before}${{…'"))?;
-        out.push_str(before);
-        out.push_str(&std::env::var(name).with_context(|| format!("the environment variable {name} is not set"))?);
-        rest = after;
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,18 +170,6 @@ mod tests {
         assert_eq!((config.service.url, config.listen), (None, None));
         let source = &config.sources[0];
         assert_eq!((source.begin, source.on_gap, source.boards.as_ref()), (Begin::Earliest, Decision::Pass, None));
-    }
-
-    #[test]
-    fn where_a_log_begins_is_read() {
-        for (text, expected) in [
-            ("earliest", Ok(Begin::Earliest)),
-            ("latest", Ok(Begin::Latest)),
-            ("2026-01-31T01:00:00+01:00", Ok(Begin::At("2026-01-31T00:00:00Z".parse().unwrap()))),
-            ("oldest", Err(())),
-        ] {
-            assert_eq!(Begin::try_from(text.to_owned()).map_err(drop), expected, "{text}");
-        }
     }
 
     #[test]
@@ -251,16 +189,6 @@ mod tests {
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(needle), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn variables_are_replaced() {
-        let path = std::env::var("PATH").unwrap();
-        assert_eq!(with_variables("a${PATH}b").unwrap(), format!("a{path}b"));
-        assert_eq!(with_variables("a").unwrap(), "a");
-        for text in ["${", "${NO_SUCH_VARIABLE_HERE}"] {
-            assert!(with_variables(text).is_err());
         }
     }
 }

@@ -44,6 +44,10 @@ impl DeadLetter {
         Self { position, code: "more".to_owned(), detail, board: None, message: None }
     }
 
+    pub fn position(&self) -> u128 {
+        self.position
+    }
+
     pub fn detail(&self) -> &str {
         &self.detail
     }

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use chrono::{SecondsFormat, Utc};
 
-use crate::config::Decision;
+use crate::choices::Decision;
 use crate::dead_letters::DeadLetter;
 use crate::events::Mapping;
-use crate::log::Message;
+use crate::log::{MAX_BYTES, Message};
 
 /// The type of an event that no board counts. The service passes it, and has then reached its position: so what makes no event
 /// is not read again and again.
@@ -26,8 +26,8 @@ pub struct Portion {
     pub last: Option<u128>,
     /// The messages that make no event.
     pub unreadable: Vec<DeadLetter>,
-    /// Whether messages were left out, which are to be read again.
-    pub is_cut: bool,
+    /// The messages that follow, which are not part of it.
+    pub rest: Vec<Message>,
     /// Why nothing of what follows may be sent.
     pub stopped: Option<String>,
 }
@@ -40,7 +40,7 @@ pub struct Poison {
 }
 
 impl Portion {
-    /// Makes a portion of the first messages, at most `limit`.
+    /// Makes a portion of the first messages, at most `limit`, and of about as many bytes as one may have.
     pub fn of(
         mut messages: Vec<Message>,
         limit: usize,
@@ -48,11 +48,12 @@ impl Portion {
         decision: Decision,
         poison: Option<&Poison>,
     ) -> Self {
-        let is_cut = messages.len() > limit;
-        messages.truncate(limit);
-        let mut portion = Self { is_cut, ..Self::default() };
+        let mut portion = Self::default();
         let mut taken = 0;
-        for (at, message) in messages.iter().enumerate() {
+        for (at, message) in messages.iter().enumerate().take(limit) {
+            if portion.lines.len() > MAX_BYTES {
+                break;
+            }
             let refused = poison.filter(|poison| poison.position == message.position).map(|poison| poison.why.clone());
             let made = match refused {
                 Some(why) => Err(why),
@@ -61,7 +62,6 @@ impl Portion {
             match made {
                 Ok(events) => portion.made_of.extend(std::iter::repeat_n(at, events)),
                 Err(why) if decision == Decision::Stop => {
-                    portion.is_cut = true;
                     portion.stopped = Some(format!("the message at {} makes no event: {why}", message.position));
                     break;
                 }
@@ -69,7 +69,7 @@ impl Portion {
             }
             taken = at + 1;
         }
-        messages.truncate(taken);
+        portion.rest = messages.split_off(taken);
         portion.messages = messages;
         portion.events = portion.made_of.len();
         if let Some(message) = portion.messages.last() {
@@ -142,11 +142,11 @@ mod tests {
     fn a_portion_ends_before_what_stops_it_and_at_its_limit() {
         let stopped = portion(&[EVENT, "x", EVENT], 9, Decision::Stop, None);
         assert_eq!(
-            (stopped.events, stopped.last, stopped.is_cut, stopped.stopped.is_some()),
-            (1, Some(10), true, true)
+            (stopped.events, stopped.last, stopped.rest.len(), stopped.stopped.is_some()),
+            (1, Some(10), 2, true)
         );
         let cut = portion(&[EVENT, EVENT, EVENT], 2, Decision::Pass, None);
-        assert_eq!((cut.events, cut.last, cut.is_cut, cut.stopped), (2, Some(11), true, None));
+        assert_eq!((cut.events, cut.last, cut.rest.len(), cut.stopped), (2, Some(11), 1, None));
         let poison = portion(&[EVENT, EVENT], 9, Decision::Pass, Some(11));
         assert_eq!((poison.events, poison.last, poison.unreadable.len()), (1, Some(11), 1));
     }

@@ -99,6 +99,25 @@ impl Seen {
         }
     }
 
+    /// Returns what is seen of a source while it has no log. It has no metrics.
+    pub fn of_no_log(source: &str) -> Self {
+        let (count, level) = (Counter::noop, Gauge::noop);
+        Self {
+            source: source.to_owned(),
+            state: Mutex::new((State::Starting, Instant::now())),
+            sent: count(),
+            accepted: count(),
+            repeated: count(),
+            passed: count(),
+            unreadable: count(),
+            gaps: count(),
+            failures: count(),
+            behind: level(),
+            behind_seconds: level(),
+            up: level(),
+        }
+    }
+
     /// Counts events that boards have rejected for a reason.
     pub fn rejected(&self, code: &str, number: u64) {
         counter!("rolltop_consume_events_rejected_total", "source" => self.source.clone(), "code" => code.to_owned())
@@ -165,7 +184,10 @@ pub fn describe() {
         "rolltop_consume_behind",
         "Messages of the log that are not counted yet; of files, bytes."
     );
-    metrics::describe_gauge!("rolltop_consume_behind_seconds", "Age of the last counted event while there are more.");
+    metrics::describe_gauge!(
+        "rolltop_consume_behind_seconds",
+        "How old the oldest event is that is read and not counted; 0 if there are none."
+    );
     metrics::describe_gauge!("rolltop_consume_up", "1 while the log is read, 0 while it fails or is stopped.");
 }
 

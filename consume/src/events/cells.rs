@@ -9,13 +9,15 @@ use serde::Deserializer;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::config::{Format, Path};
-use super::{Unreadable, json, unreadable};
+use super::config::MessageFormat;
+use super::writing::json;
+use super::{Unreadable, unreadable};
+use crate::path::MemberPath;
 
 /// The values of a message.
 #[derive(Debug, Default)]
 pub struct Cells<'m> {
-    pub cells: Vec<(Cow<'m, str>, Cell<'m>)>,
+    pub values: Vec<(Cow<'m, str>, Cell<'m>)>,
     /// When it happened, if the format itself says that.
     pub time: Option<Timestamp>,
 }
@@ -67,13 +69,13 @@ impl<'m> Cell<'m> {
 
 impl<'m> Cells<'m> {
     pub fn has(&self, name: &str) -> bool {
-        self.cells.iter().any(|(cell, _)| cell == name)
+        self.values.iter().any(|(cell, _)| cell == name)
     }
 
     /// Returns what is at a path. A member whose own name has the dots goes first.
-    pub fn find(&self, path: &Path) -> Option<Cell<'m>> {
-        let named = |name: &str| self.cells.iter().find(|(cell, _)| cell == name).map(|(_, cell)| cell.clone());
-        let whole = self.cells.iter().find(|(name, _)| path.is_member(name)).map(|(_, cell)| cell.clone());
+    pub fn find(&self, path: &MemberPath) -> Option<Cell<'m>> {
+        let named = |name: &str| self.values.iter().find(|(cell, _)| cell == name).map(|(_, cell)| cell.clone());
+        let whole = self.values.iter().find(|(name, _)| path.is_member(name)).map(|(_, cell)| cell.clone());
         whole.or_else(|| {
             let mut parts = path.parts();
             let mut cell = named(parts.next()?)?;
@@ -98,32 +100,32 @@ impl super::EventConfig {
         }
         let there = self.columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
         let cells = there.map(|(name, cell)| (Cow::Owned(name.clone()), Cell::Text(Cow::Owned(cell))));
-        Ok(Some(Cells { cells: cells.collect(), time: None }))
+        Ok(Some(Cells { values: cells.collect(), time: None }))
     }
 
     /// Returns the values of a text. `None` if it has none by design, as a header.
-    pub fn cells<'m>(&self, text: &'m str) -> Result<Option<Cells<'m>>, Unreadable> {
+    pub fn parse<'m>(&self, text: &'m str) -> Result<Option<Cells<'m>>, Unreadable> {
         match self.format {
-            Format::Json => Ok(Some(Cells { cells: members(text)?, time: None })),
-            Format::Csv => self.row(text),
-            Format::AccessLog => {
+            MessageFormat::Json => Ok(Some(Cells { values: members(text)?, time: None })),
+            MessageFormat::Csv => self.row(text),
+            MessageFormat::AccessLog => {
                 let line = access_log::parse_all(text.as_bytes());
                 let line = line.ok_or_else(|| Unreadable("it is not a line of an access log".to_owned()))?;
                 let cell = |(name, value): (&'static str, Cow<'m, str>)| {
                     let cell = if matches!(name, "status" | "bytes") { Cell::Number(value) } else { Cell::Text(value) };
                     (Cow::Borrowed(name), cell)
                 };
-                Ok(Some(Cells { cells: line.fields.into_iter().map(cell).collect(), time: Some(line.at) }))
+                Ok(Some(Cells { values: line.fields.into_iter().map(cell).collect(), time: Some(line.at) }))
             }
         }
     }
 }
 
 /// Returns the elements of the list at a path.
-pub fn elements<'m>(text: &'m str, path: &Path) -> Result<Vec<&'m RawValue>, Unreadable> {
+pub fn elements<'m>(text: &'m str, path: &MemberPath) -> Result<Vec<&'m RawValue>, Unreadable> {
     let list = match path.parts().next() {
         None => text,
-        Some(_) => match (Cells { cells: members(text)?, time: None }).find(path) {
+        Some(_) => match (Cells { values: members(text)?, time: None }).find(path) {
             Some(Cell::Json(raw)) => raw,
             _ => return unreadable(format!("it has no list '{path}'")),
         },
@@ -135,14 +137,13 @@ pub fn elements<'m>(text: &'m str, path: &Path) -> Result<Vec<&'m RawValue>, Unr
 fn csv_cells(text: &str) -> Result<Vec<String>, Unreadable> {
     let mut reader = csv_core::Reader::new();
     let (mut out, mut ends) = (vec![0; text.len() + 1], vec![0; text.len() + 2]);
-    let (_, mut read, mut written, mut ended) = reader.read_record(text.as_bytes(), &mut out, &mut ends);
-    // An empty input is the end of the last record.
-    let (_, more_read, more_written, more_ended) = reader.read_record(&[], &mut out[written..], &mut ends[ended..]);
-    (read, written, ended) = (read + more_read, written + more_written, ended + more_ended);
+    let (_, read, written, cells) = reader.read_record(text.as_bytes(), &mut out, &mut ends);
     if read < text.len() {
         return unreadable("it is several lines");
     }
-    let _ = written;
+    // An empty input is the end of the last record.
+    let (_, _, _, more) = reader.read_record(&[], &mut out[written..], &mut ends[cells..]);
+    let ended = cells + more;
     let mut cells = Vec::with_capacity(ended);
     let mut begin = 0;
     for end in &ends[..ended] {
@@ -155,9 +156,9 @@ fn csv_cells(text: &str) -> Result<Vec<String>, Unreadable> {
 
 /// Returns the members of a JSON object, each value as it is written.
 fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Cell<'_>)>, Unreadable> {
-    struct Members;
+    struct ObjectVisitor;
 
-    impl<'de> Visitor<'de> for Members {
+    impl<'de> Visitor<'de> for ObjectVisitor {
         type Value = Vec<(Cow<'de, str>, Cell<'de>)>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,7 +175,7 @@ fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Cell<'_>)>, Unreadable> {
     }
 
     let mut parser = serde_json::Deserializer::from_str(text);
-    let members = parser.deserialize_map(Members).and_then(|members| parser.end().map(|()| members));
+    let members = parser.deserialize_map(ObjectVisitor).and_then(|members| parser.end().map(|()| members));
     members.map_err(|error| Unreadable(format!("it is not a JSON object: {error}")))
 }
 

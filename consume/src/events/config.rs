@@ -1,37 +1,39 @@
 //! What the configuration says about events.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use anyhow::Context;
 use serde::Deserialize;
+
+use crate::path::MemberPath;
 
 /// How messages become events. Without any of it a message is an event as the service takes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EventConfig {
-    pub format: Format,
+    pub format: MessageFormat,
     /// The names of the columns of CSV, in their order.
     pub columns: Vec<String>,
     /// The type of the events.
     #[serde(rename = "type")]
     pub kind: Option<Chosen>,
     /// Where the time is. By default the time that the log has for the message.
-    pub at: Option<Path>,
-    pub id: Option<Path>,
+    pub at: Option<MemberPath>,
+    pub id: Option<MemberPath>,
     /// Where it is said that an event takes back an earlier one: `true` or 1.
-    pub retract: Option<Path>,
+    pub retract: Option<MemberPath>,
     /// The fields, and where they are. By default all members that are no objects and no arrays.
-    pub fields: Option<Fields>,
+    pub fields: Option<FieldPaths>,
     /// The names of the fields that are numbers although the format has only text.
     pub numbers: Vec<String>,
     /// Where the list of a message's events is; empty if the message is the list.
-    pub each: Option<Path>,
+    pub each: Option<MemberPath>,
 }
 
 /// The format of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum MessageFormat {
     #[default]
     Json,
     Csv,
@@ -44,27 +46,20 @@ pub enum Format {
 #[serde(untagged, expecting = "a text, or { member = \"…\" }")]
 pub enum Chosen {
     Text(String),
-    Member { member: Path },
+    Member { member: MemberPath },
 }
 
-/// Fields by name, each with where it is.
+/// FieldPaths by name, each with where it is.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a list of members, or a table of names and members")]
-pub enum Fields {
+pub enum FieldPaths {
     /// The last part of each path is the name.
-    Named(Vec<Path>),
-    Renamed(BTreeMap<String, Path>),
-}
-
-/// Where a value is in an object: the names of members from outside to inside, with dots between them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
-pub struct Path {
-    text: String,
+    Named(Vec<MemberPath>),
+    Renamed(BTreeMap<String, MemberPath>),
 }
 
 impl Chosen {
-    pub fn member(&self) -> Option<&Path> {
+    pub fn member(&self) -> Option<&MemberPath> {
         match self {
             Self::Text(_) => None,
             Self::Member { member } => Some(member),
@@ -73,55 +68,42 @@ impl Chosen {
 }
 
 impl EventConfig {
+    /// Returns whether the configuration can be used.
+    ///
+    /// A log `has_times` if it says when it took each message.
+    pub fn check(&self, has_times: bool) -> anyhow::Result<()> {
+        if !has_times && !self.is_own() && self.at.is_none() && self.format != MessageFormat::AccessLog {
+            anyhow::bail!("'at' is missing, the member with the time: a file does not say when something happened");
+        }
+        if self.format == MessageFormat::Csv && self.columns.is_empty() {
+            anyhow::bail!("the format csv needs 'columns': the names of the columns, in their order");
+        }
+        if self.each.is_some() && !matches!(self.format, MessageFormat::Json) {
+            anyhow::bail!("'each' is for the format json");
+        }
+        if self.kind.is_none() {
+            let is_own = self.format == MessageFormat::Json
+                && self.fields.is_none()
+                && self.id.is_none()
+                && self.retract.is_none();
+            is_own.then_some(()).context(
+                "'type' is missing: the type of the events, such as \"like\", or where it is, such as { member = \"kind\" }",
+            )?;
+        }
+        Ok(())
+    }
+
     /// Returns whether messages are events as the service takes them.
     pub fn is_own(&self) -> bool {
         self.kind.is_none()
     }
 }
 
-impl Fields {
-    pub fn iter(&self) -> Box<dyn Iterator<Item = (&str, &Path)> + '_> {
+impl FieldPaths {
+    pub fn iter(&self) -> Box<dyn Iterator<Item = (&str, &MemberPath)> + '_> {
         match self {
             Self::Named(paths) => Box::new(paths.iter().map(|path| (path.last(), path))),
             Self::Renamed(fields) => Box::new(fields.iter().map(|(name, path)| (name.as_str(), path))),
         }
-    }
-}
-
-impl From<String> for Path {
-    fn from(text: String) -> Self {
-        Self { text }
-    }
-}
-
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Path {
-    pub fn member(name: &str) -> Self {
-        Self { text: name.to_owned() }
-    }
-
-    /// Returns the names, from outside to inside.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
-        self.text.split('.').filter(|part| !part.is_empty())
-    }
-
-    /// Returns whether it is this member of a message.
-    pub fn is_member(&self, name: &str) -> bool {
-        self.text == name
-    }
-
-    /// Returns the path if what it names is not in a message, but beside it.
-    pub fn beside(&self) -> Option<&str> {
-        self.text.starts_with('$').then_some(&self.text)
-    }
-
-    fn last(&self) -> &str {
-        let name = self.text.rsplit('.').next().unwrap_or(&self.text);
-        name.trim_start_matches('$')
     }
 }

@@ -2,26 +2,20 @@
 
 mod cells;
 mod config;
+mod writing;
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::sync::Arc;
 
-use anyhow::Context;
-use rolltop::board::Timestamp;
 use rolltop::cli::replay::time_format;
 use serde_json::value::RawValue;
 
-use crate::config::Begin;
-use crate::log::{After, Message, Place};
-use cells::{Cell, Cells};
-use config::{Chosen, Format};
-pub use config::{EventConfig, Path};
+use crate::choices::Begin;
+use crate::log::{After, Message, Place, TimeOf};
+use crate::path::MemberPath;
+pub use config::EventConfig;
 
 /// A message with several events takes this many positions. The last one says that the message is passed.
 const EVENTS_EACH: u128 = 1 << 16;
-
-/// The longest line, in bytes: less than a service takes that is not told otherwise.
-const MAX_LINE: usize = 60 << 10;
 
 /// Makes events of messages.
 #[derive(Clone, Debug)]
@@ -67,7 +61,11 @@ impl Mapping {
 
     /// Returns the position of the last event that a message can have.
     pub fn passed(&self, message: u128) -> u128 {
-        if self.config.each.is_some() { message * EVENTS_EACH + (EVENTS_EACH - 1) } else { message }
+        if self.config.each.is_some() {
+            message.saturating_mul(EVENTS_EACH).saturating_add(EVENTS_EACH - 1)
+        } else {
+            message
+        }
     }
 
     /// Appends the events of a message to `lines`. Returns their number; 0 if it has none, as a message without value.
@@ -82,7 +80,7 @@ impl Mapping {
         }
         let begun = lines.len();
         let appended = match &self.config.each {
-            None => match self.config.cells(text) {
+            None => match self.config.parse(text) {
                 Ok(Some(cells)) => self.event(&cells, message, message.position, lines).map(|()| 1),
                 Ok(None) => Ok(0),
                 Err(error) => Err(error),
@@ -97,192 +95,44 @@ impl Mapping {
 
     /// Returns the time that a message says, in Unix milliseconds, at a path or where the time of its event is: that of the
     /// first one of several.
-    pub fn time_of(&self, value: &[u8], path: Option<&Path>) -> Option<i64> {
+    pub fn time_of(&self, value: &[u8], path: Option<&MemberPath>) -> Option<i64> {
         let text = std::str::from_utf8(value).ok()?.trim();
         let cells = match &self.config.each {
-            None => self.config.cells(text).ok()??,
+            None => self.config.parse(text).ok()??,
             Some(path) => {
                 let elements: Vec<&RawValue> = cells::elements(text, path).ok()?;
-                self.config.cells(elements.first()?.get()).ok()??
+                self.config.parse(elements.first()?.get()).ok()??
             }
         };
-        let own = Path::member("at");
+        let own = MemberPath::from("at".to_owned());
+        let format = cells.time.filter(|_| path.is_none());
         let path = path.or(self.config.at.as_ref()).unwrap_or(&own);
-        let at = cells.time.or_else(|| cells.find(path).and_then(|cell| time_format::parse(&cell.text()?)))?;
+        let at = format.or_else(|| cells.find(path).and_then(|cell| time_format::parse(&cell.text()?)))?;
         Some(at.millis())
     }
 
-    fn each(&self, text: &str, path: &Path, message: &Message, lines: &mut String) -> Result<usize, Unreadable> {
+    fn each(&self, text: &str, path: &MemberPath, message: &Message, lines: &mut String) -> Result<usize, Unreadable> {
         let elements = cells::elements(text, path)?;
         if elements.len() as u128 >= EVENTS_EACH {
             return unreadable(format!("it has {} events: as many as {EVENTS_EACH} are too many", elements.len()));
         }
+        let first = message.position.checked_mul(EVENTS_EACH).filter(|first| first.checked_add(EVENTS_EACH).is_some());
+        let first = first.ok_or_else(|| Unreadable("its position is too large for several events".to_owned()))?;
+        let mut made = 0;
         for (at, element) in elements.iter().enumerate() {
-            if let Some(cells) = self.config.cells(element.get())? {
-                self.event(&cells, message, message.position * EVENTS_EACH + at as u128, lines)?;
+            if let Some(cells) = self.config.parse(element.get())? {
+                self.event(&cells, message, first + at as u128, lines)?;
+                made += 1;
             }
         }
-        Ok(elements.len())
-    }
-
-    /// Appends an event.
-    fn event(
-        &self,
-        cells: &Cells<'_>,
-        message: &Message,
-        position: u128,
-        lines: &mut String,
-    ) -> Result<(), Unreadable> {
-        let begun = lines.len();
-        let _ = write!(lines, "{{\"position\":\"{position}\"");
-        let at = match &self.config.at {
-            _ if cells.time.is_some() => cells.time,
-            None => None,
-            Some(path) => {
-                let text = cells.find(path).and_then(|cell| cell.text());
-                let text = text.ok_or_else(|| Unreadable(format!("it has no time '{path}'")))?;
-                let time = time_format::parse(&text);
-                Some(time.ok_or_else(|| Unreadable(format!("'{path}' is not a time: {}", shown(&text))))?)
-            }
-        };
-        let at = at.map(Timestamp::millis);
-        let own = self.config.is_own();
-        if own {
-            self.own_members(cells, lines)?;
-        } else {
-            self.mapped_members(cells, message, lines)?;
-        }
-        let has_at = own && cells.has("at");
-        if let Some(at) = at.or_else(|| (!has_at).then_some(message.time).flatten()) {
-            // What is younger than the message that says it comes from a clock that is wrong.
-            let at = message.time.map_or(at, |time| at.min(time));
-            let _ = write!(lines, ",\"at\":\"{}\"", Timestamp::from_millis(at));
-        }
-        lines.push_str("}\n");
-        if lines.len() - begun > MAX_LINE {
-            return unreadable(format!("its event has more than {MAX_LINE} bytes"));
-        }
-        Ok(())
-    }
-
-    /// Appends the members of an event that is as the service takes it, except for its position: that is the log's.
-    fn own_members(&self, cells: &Cells<'_>, lines: &mut String) -> Result<(), Unreadable> {
-        for (name, cell) in &cells.cells {
-            if name == "position" || (name == "at" && self.config.at.is_some()) {
-                continue;
-            }
-            let _ = write!(lines, ",{}:", json(name));
-            cell.write(lines, true);
-        }
-        if !cells.has("type") {
-            return unreadable("it has no 'type': say in [source.event] what it is");
-        }
-        Ok(())
-    }
-
-    /// Appends the members that the configuration names.
-    fn mapped_members(&self, cells: &Cells<'_>, message: &Message, lines: &mut String) -> Result<(), Unreadable> {
-        let EventConfig { kind, id, retract, fields, at, numbers, .. } = &self.config;
-        match kind {
-            Some(Chosen::Text(kind)) => {
-                let _ = write!(lines, ",\"type\":{}", json(kind));
-            }
-            Some(Chosen::Member { member }) => {
-                let kind = cells.find(member).and_then(|cell| cell.text());
-                let kind = kind.ok_or_else(|| Unreadable(format!("it has no type '{member}'")))?;
-                let _ = write!(lines, ",\"type\":{}", json(&kind));
-            }
-            None => return unreadable("no type"),
-        }
-        if let Some(path) = id {
-            let id = self.find(cells, message, path).and_then(|cell| cell.text().map(Cow::into_owned));
-            let id = id.ok_or_else(|| Unreadable(format!("it has no id '{path}'")))?;
-            let _ = write!(lines, ",\"id\":{}", json(&id));
-        }
-        if let Some(path) = retract
-            && cells.find(path).and_then(|cell| cell.text()).is_some_and(|text| text == "true" || text == "1")
-        {
-            lines.push_str(",\"retract\":true");
-        }
-        lines.push_str(",\"fields\":{");
-        let mut is_first = true;
-        let mut append = |name: &str, cell: &Cell<'_>| {
-            if !std::mem::take(&mut is_first) {
-                lines.push(',');
-            }
-            let _ = write!(lines, "{}:", json(name));
-            cell.write(lines, numbers.iter().any(|number| number == name));
-        };
-        match fields {
-            Some(fields) => {
-                for (name, path) in fields.iter() {
-                    if let Some(cell) = self.find(cells, message, path).filter(Cell::is_scalar) {
-                        append(name, &cell);
-                    }
-                }
-            }
-            None => {
-                let used = [Some(at), Some(id), Some(retract)].into_iter().flatten().flatten();
-                let used: Vec<&Path> = used.chain(kind.as_ref().and_then(Chosen::member)).collect();
-                for (name, cell) in &cells.cells {
-                    if cell.is_scalar() && !used.iter().any(|path| path.is_member(name)) {
-                        append(name, cell);
-                    }
-                }
-            }
-        }
-        lines.push('}');
-        Ok(())
-    }
-
-    /// Returns what is at a path: in the message, or beside it (`$key`, `$header.NAME`).
-    fn find<'c>(&self, cells: &Cells<'c>, message: &'c Message, path: &Path) -> Option<Cell<'c>> {
-        let beside = |bytes: &'c [u8]| std::str::from_utf8(bytes).ok().map(|text| Cell::Text(Cow::Borrowed(text)));
-        match path.beside() {
-            None => cells.find(path),
-            Some("$key") => beside(message.key.as_ref()?),
-            Some(header) => {
-                let name = header.strip_prefix("$header.")?;
-                message.headers.iter().find(|(header, _)| header == name).and_then(|(_, value)| beside(value))
-            }
-        }
+        Ok(made)
     }
 }
 
-/// Returns a text in JSON.
-fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// Returns the beginning of a text, for a message.
-fn shown(text: &str) -> String {
-    let cut: String = text.chars().take(60).collect();
-    if cut.len() < text.len() { format!("{cut}…") } else { cut }
-}
-
-impl EventConfig {
-    /// Returns whether the configuration can be used.
-    ///
-    /// A log `has_times` if it says when it took each message.
-    pub fn check(&self, has_times: bool) -> anyhow::Result<()> {
-        if !has_times && !self.is_own() && self.at.is_none() && self.format != Format::AccessLog {
-            anyhow::bail!("'at' is missing, the member with the time: a file does not say when something happened");
-        }
-        if self.format == Format::Csv && self.columns.is_empty() {
-            anyhow::bail!("the format csv needs 'columns': the names of the columns, in their order");
-        }
-        if self.each.is_some() && !matches!(self.format, Format::Json) {
-            anyhow::bail!("'each' is for the format json");
-        }
-        if self.kind.is_none() {
-            let is_own =
-                self.format == Format::Json && self.fields.is_none() && self.id.is_none() && self.retract.is_none();
-            is_own.then_some(()).context(
-                "'type' is missing: the type of the events, such as \"like\", or where it is, such as { member = \"kind\" }",
-            )?;
-        }
-        Ok(())
-    }
+/// Returns how the time of a line is read: from where its writer has it, or where the time of its event is.
+pub fn time_of(mapping: &Arc<Mapping>, clock: Option<MemberPath>) -> TimeOf {
+    let mapping = mapping.clone();
+    Arc::new(move |line| mapping.time_of(line, clock.as_ref()))
 }
 
 #[cfg(test)]
@@ -332,18 +182,19 @@ mod tests {
         for (value, expected) in [
             (
                 r#"{"type":"like","fields":{"a":1.10,"b":[1]},"at":"2025-12-31T00:00:00Z","id":"x"}"#,
-                r#"{"type":"like","fields":{"a":1.10,"b":[1]},"at":"2025-12-31T00:00:00Z","id":"x"}"#,
+                r#"{"type":"like","fields":{"a":1.10,"b":[1]},"id":"x","at":"2025-12-31T00:00:00Z"}"#,
             ),
-            // Its position is that of the log, and its time, where it has none.
+            // Its position is that of the log, and its time, where it has none, or one of a clock that is ahead.
+            (r#"{"type":"like","at":"2026-01-01T00:50:00Z"}"#, r#"{"type":"like","at":"2026-01-01T00:00:00Z"}"#),
             (r#" {"position": 3, "type":"like"} "#, r#"{"type":"like","at":"2026-01-01T00:00:00Z"}"#),
         ] {
             assert_eq!(line("", value), expected);
         }
         assert_eq!(lines("", "\u{feff} \n"), Ok(vec![]));
-        for value in ["[]", "1", "{", r#"{"type":"a"} x"#, r#"{"fields":{}}"#] {
+        for value in ["[]", "1", "{", r#"{"type":"a"} x"#, r#"{"fields":{}}"#, r#"{"type":"a","at":"soon"}"#] {
             assert!(lines("", value).is_err(), "{value}");
         }
-        let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(MAX_LINE));
+        let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(writing::MAX_EVENT));
         assert!(lines("", &long).unwrap_err().contains("more than"));
     }
 

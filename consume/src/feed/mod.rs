@@ -1,7 +1,7 @@
 //! One log: asks the service where to go on, reads, sends, and asks again whenever something is not as expected.
 
+mod detours;
 mod outcome;
-mod turns;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use tokio::sync::watch;
 
-use crate::config::{Begin, Decision};
+use crate::choices::{Begin, Choices};
 use crate::dead_letters::DeadLetters;
 use crate::events::Mapping;
 use crate::log::{After, Log, LogError, MAX_MESSAGES, Message, Place};
@@ -27,20 +27,10 @@ const LOOKED_AT: Duration = Duration::from_secs(30);
 /// After so many portions that were all counted before it is found out whether another program reads the same log.
 const REPEATED: u32 = 3;
 const MOMENT: Duration = Duration::from_secs(1);
+/// The longest pause while events wait for a board.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How often it is asked how long a log is.
 const REFRESH: Duration = Duration::from_secs(5);
-
-/// What a feed does where it has a choice.
-#[derive(Clone, Copy, Debug)]
-pub struct Choices {
-    pub begin: Begin,
-    pub on_unreadable: Decision,
-    pub on_gap: Decision,
-    /// How long a source must stand still until a program that stands by takes over.
-    pub take_over: Duration,
-    /// Whether to end with the log.
-    pub until_end: bool,
-}
 
 /// A log and its source.
 pub struct Feed {
@@ -53,15 +43,17 @@ pub struct Feed {
     /// The boards with which the source is defined, once, if the service does not know it.
     pub define: Option<Vec<String>>,
     pub stop: watch::Receiver<bool>,
-    pub memory: Memory,
+    pub remembered: Remembered,
 }
 
 /// What a feed knows beside where it is.
 #[derive(Debug)]
-pub struct Memory {
+pub struct Remembered {
     /// The largest number of messages in a portion: fewer while it is found out which one the service refuses.
     limit: usize,
     poison: Option<Poison>,
+    /// Up to where messages that make no event have been kept: they are not kept again when a portion is sent again.
+    kept: Option<u128>,
     /// Number of portions in a row that were all counted before.
     repeated: u32,
     failures: u32,
@@ -72,10 +64,10 @@ pub struct Memory {
     left_out: Vec<String>,
 }
 
-impl Default for Memory {
+impl Default for Remembered {
     fn default() -> Self {
-        let (poison, gap, left_out) = (None, None, Vec::new());
-        Self { limit: MAX_MESSAGES, poison, repeated: 0, failures: 0, gap, passed_all: false, left_out }
+        let (poison, kept, gap, left_out) = (None, None, None, Vec::new());
+        Self { limit: MAX_MESSAGES, poison, kept, repeated: 0, failures: 0, gap, passed_all: false, left_out }
     }
 }
 
@@ -91,8 +83,8 @@ pub enum Ended {
     Stopped,
 }
 
-/// Why it is asked again where to go on.
-enum Turn {
+/// Why a session has ended, and it is asked again where to go on.
+enum Detour {
     /// The service is not where it was thought to be.
     Again,
     /// Something is to pass first.
@@ -103,11 +95,11 @@ enum Turn {
     End(Ended, Option<anyhow::Error>),
 }
 
-impl From<LogError> for Turn {
+impl From<LogError> for Detour {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Later(error) => Turn::Fail(error, None),
-            LogError::Stop(error) => Turn::End(Ended::Stopped, Some(error)),
+            LogError::Later(error) => Detour::Fail(error, None),
+            LogError::Stop(error) => Detour::End(Ended::Stopped, Some(error)),
         }
     }
 }
@@ -116,9 +108,9 @@ impl Feed {
     /// Reads the log until it is told to stop, or is not what it was, or the fill has ended.
     pub async fn run(mut self) -> Ended {
         loop {
-            let Err(turn) = self.session().await;
-            let (state, pause) = match turn {
-                Turn::End(ended, why) => {
+            let Err(detour) = self.session().await;
+            let (state, pause) = match detour {
+                Detour::End(ended, why) => {
                     match (ended, why) {
                         (Ended::Filled, _) => self.seen.set(State::Filled),
                         (_, Some(why)) => self.seen.set(State::Stopped(format!("{why:#}"))),
@@ -126,19 +118,23 @@ impl Feed {
                     }
                     return ended;
                 }
-                Turn::Again => (None, if self.memory.failures == 0 { Duration::ZERO } else { self.growing() }),
-                Turn::Wait(state, pause) => (Some(state), pause),
-                Turn::Fail(error, asked) => {
+                Detour::Again => (None, if self.remembered.failures == 0 { Duration::ZERO } else { self.growing() }),
+                Detour::Wait(state @ State::Stopped(_), _) if self.is_for_once() => {
+                    self.seen.set(state);
+                    return Ended::Stopped;
+                }
+                Detour::Wait(state, pause) => (Some(state), pause),
+                Detour::Fail(error, asked) => {
                     self.seen.failures.increment(1);
                     (Some(State::Failing(format!("{error:#}"))), asked.unwrap_or_else(|| self.growing()))
                 }
-                Turn::StandBy => {
+                Detour::StandBy => {
                     self.seen.set(State::StandingBy);
                     self.stand_by().await;
                     (None, Duration::ZERO)
                 }
             };
-            self.memory.failures = self.memory.failures.saturating_add(1);
+            self.remembered.failures = self.remembered.failures.saturating_add(1);
             state.into_iter().for_each(|state| self.seen.set(state));
             if self.pause(pause).await {
                 return Ended::Told;
@@ -147,7 +143,7 @@ impl Feed {
     }
 
     /// Reads and sends for as long as all goes as expected.
-    async fn session(&mut self) -> Result<Infallible, Turn> {
+    async fn session(&mut self) -> Result<Infallible, Detour> {
         let reached = match self.source.ask().await {
             Ok(reached) => reached,
             Err(error) => return Err(self.unanswered(error).await),
@@ -166,40 +162,42 @@ impl Feed {
             (None, Some(begin)) => {
                 let begin = self.mapping.passed(begin);
                 after = begin.checked_sub(1);
-                self.send(&mut after, Portion::passing(begin)).await?
+                self.send(&mut after, Portion::passing(begin), Vec::new()).await?
             }
             _ => self.log.read().await?,
         };
         let (mut heard, mut refreshed) = (Instant::now(), Instant::now());
         loop {
             if *self.stop.borrow() {
-                return Err(Turn::End(Ended::Told, None));
+                return Err(Detour::End(Ended::Told, None));
             }
             if messages.is_empty() && self.choices.until_end {
-                return Err(Turn::End(Ended::Through, None));
+                self.log.refresh().await?;
+                if self.log.is_at_end() {
+                    return Err(Detour::End(Ended::Through, None));
+                }
             }
-            let portion = self.portion(messages);
+            let mut portion = self.portion(messages);
             if portion.lines.is_empty() && portion.stopped.is_none() && heard.elapsed() < IDLE {
                 messages = self.log.read().await?;
+                if refreshed.elapsed() >= REFRESH {
+                    self.log.refresh().await?;
+                    refreshed = Instant::now();
+                }
                 self.seen.set(State::Reading);
                 self.say_behind(&messages);
-                self.memory.failures = 0;
+                self.remembered.failures = 0;
                 continue;
             }
-            let (is_cut, stopped) = (portion.is_cut, portion.stopped.clone());
+            let (stopped, rest) = (portion.stopped.take(), std::mem::take(&mut portion.rest));
             if !portion.lines.is_empty() || stopped.is_none() {
-                messages = self.send(&mut after, portion).await?;
+                messages = self.send(&mut after, portion, rest).await?;
+                heard = Instant::now();
             } else {
-                messages = Vec::new();
+                messages = rest;
             }
-            heard = Instant::now();
             if let Some(why) = stopped {
-                return Err(Turn::Wait(State::Stopped(why), LOOKED_AT));
-            }
-            if is_cut {
-                self.memory.limit = (self.memory.limit * 2).min(MAX_MESSAGES);
-                self.memory.failures = 0;
-                return Err(Turn::Again);
+                return Err(Detour::Wait(State::Stopped(why), LOOKED_AT));
             }
             if refreshed.elapsed() >= REFRESH {
                 self.log.refresh().await?;
@@ -211,53 +209,61 @@ impl Feed {
 
     /// Makes a portion of messages.
     fn portion(&mut self, messages: Vec<Message>) -> Portion {
-        let Memory { limit, poison, .. } = &self.memory;
+        let Remembered { limit, poison, .. } = &self.remembered;
         Portion::of(messages, *limit, &self.mapping, self.choices.on_unreadable, poison.as_ref())
     }
 
-    /// Sends a portion, and reads what follows it in the meantime.
-    async fn send(&mut self, after: &mut After, portion: Portion) -> Result<Vec<Message>, Turn> {
-        self.keep(&portion.unreadable).await?;
-        self.seen.unreadable.increment(portion.unreadable.len() as u64);
-        let lines = portion.lines.clone();
-        let (answer, next) = tokio::join!(self.source.send(*after, lines), self.log.read());
+    /// Sends a portion. Returns what follows it: the rest of what was read, or what is read in the meantime.
+    async fn send(
+        &mut self,
+        after: &mut After,
+        mut portion: Portion,
+        rest: Vec<Message>,
+    ) -> Result<Vec<Message>, Detour> {
+        self.keep_unreadable(&portion).await?;
+        let answer = self.source.send(*after, std::mem::take(&mut portion.lines));
+        let (answer, next) = match rest.is_empty() {
+            true => tokio::join!(answer, self.log.read()),
+            false => (answer.await, Ok(rest)),
+        };
         let receipt = match answer {
             Ok(receipt) => receipt,
             Err(error) => return Err(self.refused(error, &portion)),
         };
-        self.take(&receipt, &portion).await?;
+        self.record(&receipt, &portion).await?;
         let expected = portion.last.or(*after);
         let reached = match receipt.source.reached {
-            None if portion.lines.is_empty() => return Ok(next?),
+            None if portion.last.is_none() => return Ok(next?),
             None => {
                 let text = "no board of the source is defined yet".to_owned();
-                return Err(Turn::Wait(State::Waiting(text), IDLE));
+                return Err(Detour::Wait(State::Waiting(text), IDLE));
             }
             Some(Reached::Start) => None,
             Some(Reached::At(position)) => Some(position),
         };
         if receipt.source.filled {
-            return Err(Turn::End(Ended::Filled, None));
+            return Err(Detour::End(Ended::Filled, None));
         }
         if receipt.source.waiting > 0 {
             let codes: Vec<&str> = receipt.source.waiting_for.keys().map(String::as_str).collect();
             let text = format!("{} events wait ({})", receipt.source.waiting, codes.join(", "));
-            return Err(Turn::Wait(State::Waiting(text), MOMENT));
+            return Err(Detour::Wait(State::Waiting(text), self.growing().clamp(MOMENT, MAX_WAIT)));
         }
         if reached > expected {
-            return Err(Turn::StandBy);
+            return Err(Detour::StandBy);
         }
         if reached < expected {
-            return Err(Turn::Wait(State::Waiting("a board is behind".to_owned()), MOMENT));
+            return Err(Detour::Wait(State::Waiting("a board is behind".to_owned()), MOMENT));
         }
-        self.memory.failures = 0;
+        self.remembered.failures = 0;
         self.seen.set(State::Reading);
         *after = reached;
+        self.remembered.limit = (self.remembered.limit * 2).min(MAX_MESSAGES);
         if portion.events > 0 {
             let is_repeated = receipt.source.repeated >= portion.events as u64;
-            self.memory.repeated = if is_repeated { self.memory.repeated + 1 } else { 0 };
-            if self.memory.repeated >= REPEATED {
-                self.memory.repeated = 0;
+            self.remembered.repeated = if is_repeated { self.remembered.repeated + 1 } else { 0 };
+            if self.remembered.repeated >= REPEATED {
+                self.remembered.repeated = 0;
                 return Err(self.find_other(reached).await);
             }
         }
@@ -266,8 +272,7 @@ impl Feed {
 
     /// Sets how far the log is ahead of what is counted, of which these messages are read.
     fn say_behind(&self, read: &[Message]) {
-        let behind = self.log.behind();
-        let items = behind.items.map(|items| items + read.len() as u64);
+        let behind = self.log.left().map(|left| left + self.log.size(read));
         let now = Utc::now().timestamp_millis();
         let oldest = read
             .first()
@@ -276,7 +281,12 @@ impl Feed {
             Some(oldest) => Some((now - oldest).max(0) as f64 / 1_000.0),
             None => read.is_empty().then_some(0.0),
         };
-        self.seen.set_behind(items, seconds);
+        self.seen.set_behind(behind, seconds);
+    }
+
+    /// Returns whether somebody waits for the end: of a fill, or of the log.
+    fn is_for_once(&self) -> bool {
+        self.choices.until_end || self.source.fill.is_some()
     }
 
     /// Pauses. Returns whether the feed was told to stop.
@@ -286,6 +296,6 @@ impl Feed {
     }
 
     fn growing(&self) -> Duration {
-        (Duration::from_millis(200) * 2_u32.saturating_pow(self.memory.failures.min(10))).min(MAX_PAUSE)
+        (Duration::from_millis(200) * 2_u32.saturating_pow(self.remembered.failures.min(10))).min(MAX_PAUSE)
     }
 }

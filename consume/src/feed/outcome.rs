@@ -1,6 +1,6 @@
 //! What became of the messages that were sent: counted for those who watch, and kept where they do not count.
 
-use super::{Ended, Feed, MOMENT, Turn};
+use super::{Detour, Ended, Feed, MOMENT};
 use crate::dead_letters::DeadLetter;
 use crate::portion::Portion;
 use crate::seen::State;
@@ -8,7 +8,7 @@ use crate::source::Receipt;
 
 impl Feed {
     /// Counts what became of a portion, and keeps what was rejected.
-    pub(super) async fn take(&mut self, receipt: &Receipt, portion: &Portion) -> Result<(), Turn> {
+    pub(super) async fn record(&mut self, receipt: &Receipt, portion: &Portion) -> Result<(), Detour> {
         let seen = &self.seen;
         seen.sent.increment(portion.events as u64);
         seen.accepted.increment(receipt.accepted);
@@ -21,17 +21,17 @@ impl Feed {
             seen.rejected(code, *number);
         }
         if portion.events > 0 && unknown == portion.events as u64 {
-            if !std::mem::replace(&mut self.memory.passed_all, true) {
+            if !std::mem::replace(&mut self.remembered.passed_all, true) {
                 tracing::warn!(
                     source = seen.source,
                     "no board counts the type of any event of a portion: is 'type' right?"
                 );
             }
         } else if receipt.accepted > 0 {
-            self.memory.passed_all = false;
+            self.remembered.passed_all = false;
         }
-        if receipt.source.left_out != self.memory.left_out {
-            self.memory.left_out.clone_from(&receipt.source.left_out);
+        if receipt.source.left_out != self.remembered.left_out {
+            self.remembered.left_out.clone_from(&receipt.source.left_out);
             tracing::warn!(source = seen.source, boards = ?receipt.source.left_out, "boards that are left out");
         }
         let listed = receipt.rejected.iter().filter_map(|rejected| {
@@ -46,19 +46,31 @@ impl Feed {
             letters.push(DeadLetter::more(portion.last.unwrap_or_default(), more));
         }
         // What the answer says is not said again: it is kept before anything else is done.
-        while let Err(turn) = self.keep(&letters).await {
-            if let Turn::Fail(error, _) = turn {
+        while let Err(detour) = self.keep(&letters).await {
+            if let Detour::Fail(error, _) = detour {
                 self.seen.set(State::Failing(format!("{error:#}")));
             }
             if self.pause(MOMENT).await {
-                return Err(Turn::End(Ended::Told, None));
+                return Err(Detour::End(Ended::Told, None));
             }
         }
         Ok(())
     }
 
+    /// Keeps the messages of a portion that make no event, unless they are kept already.
+    pub(super) async fn keep_unreadable(&mut self, portion: &Portion) -> Result<(), Detour> {
+        let kept = self.remembered.kept;
+        let new: Vec<DeadLetter> =
+            portion.unreadable.iter().filter(|letter| Some(letter.position()) > kept).cloned().collect();
+        let Some(last) = new.last() else { return Ok(()) };
+        self.keep(&new).await?;
+        self.remembered.kept = Some(last.position());
+        self.seen.unreadable.increment(new.len() as u64);
+        Ok(())
+    }
+
     /// Writes messages that are not counted to their file, or says that there are any.
-    pub(super) async fn keep(&mut self, letters: &[DeadLetter]) -> Result<(), Turn> {
+    pub(super) async fn keep(&mut self, letters: &[DeadLetter]) -> Result<(), Detour> {
         let Some(first) = letters.first() else { return Ok(()) };
         match &mut self.dead_letters {
             None => {
@@ -68,7 +80,7 @@ impl Feed {
             }
             Some(file) => tokio::task::block_in_place(|| file.append(&self.seen.source, letters)).map_err(|error| {
                 let path = file.path().display().to_string();
-                Turn::Fail(anyhow::Error::new(error).context(format!("cannot write {path}")), None)
+                Detour::Fail(anyhow::Error::new(error).context(format!("cannot write {path}")), None)
             }),
         }
     }

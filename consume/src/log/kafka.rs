@@ -3,6 +3,7 @@
 //! A topic that is deleted and created again begins at offset 0 again. So the names of sources have 32 bits of the topic's id:
 //! another topic of the same name is another source.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,9 +12,11 @@ use krafka::auth::{AuthConfig, TlsConfig};
 use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel};
 use krafka::{Kafka, KrafkaError};
 use serde::Deserialize;
+use tokio::runtime::Handle;
 
-use super::{Behind, Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
-use crate::config::{Begin, with_variables};
+use super::{Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use crate::choices::Begin;
+use crate::variables::with_variables;
 
 const WAIT: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(10);
@@ -74,12 +77,36 @@ pub struct Partition {
 pub struct KafkaLog {
     config: KafkaConfig,
     partition: Partition,
-    consumer: Option<Consumer>,
+    consumer: Option<Reader>,
     /// The offset of what is read next.
     next: i64,
     /// The offset after the last message that can be read, as the broker said last.
     end: Option<i64>,
-    newest: Option<i64>,
+}
+
+/// A consumer that takes its leave when it is given up.
+struct Reader(Option<Consumer>);
+
+impl Reader {
+    fn new(consumer: Consumer) -> Self {
+        Self(Some(consumer))
+    }
+}
+
+impl Deref for Reader {
+    type Target = Consumer;
+
+    fn deref(&self) -> &Consumer {
+        self.0.as_ref().expect("it is taken only when this is dropped")
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let (Some(consumer), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move { consumer.close().await });
+        }
+    }
 }
 
 impl Partition {
@@ -131,7 +158,7 @@ impl KafkaConfig {
 /// Returns the partitions that the topic has now.
 pub async fn partitions(config: &KafkaConfig) -> Result<Vec<Partition>, LogError> {
     let kafka = config.connect().await?;
-    let consumer = kafka.consumer_without_group().build().await.map_err(|error| config.wrong(error))?;
+    let consumer = Reader::new(kafka.consumer_without_group().build().await.map_err(|error| config.wrong(error))?);
     let metadata = consumer.fetch_metadata(Some(&config.topic)).await.map_err(|error| config.wrong(error))?;
     let topic = metadata.topics.into_iter().find(|topic| topic.name == config.topic);
     let topic = topic.ok_or_else(|| LogError::Later(anyhow::anyhow!("there is no topic '{}'", config.topic)))?;
@@ -143,7 +170,7 @@ pub async fn partitions(config: &KafkaConfig) -> Result<Vec<Partition>, LogError
 
 impl KafkaLog {
     pub fn new(config: &KafkaConfig, partition: Partition) -> Self {
-        Self { config: config.clone(), partition, consumer: None, next: 0, end: None, newest: None }
+        Self { config: config.clone(), partition, consumer: None, next: 0, end: None }
     }
 
     /// Returns a consumer of this partition. It has a connection of its own: a broker answers the requests of a connection one
@@ -174,7 +201,7 @@ impl KafkaLog {
         let metadata = consumer.fetch_metadata(None).await.map_err(|error| self.config.wrong(error))?;
         let is = metadata.topics.iter().find(|there| there.name == *topic).map(|there| there.topic_id);
         match is {
-            Some(id) if id != self.partition.topic_id && id != [0; 16] => Err(LogError::stop(format!(
+            Some(id) if id != self.partition.topic_id => Err(LogError::stop(format!(
                 "the topic '{topic}' was deleted and created again: the new one is a source of its own"
             ))),
             _ => Ok(()),
@@ -203,7 +230,7 @@ impl Log for KafkaLog {
     async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
         let consumer = match self.consumer.take() {
             Some(consumer) => consumer,
-            None => self.consumer().await?,
+            None => Reader::new(self.consumer().await?),
         };
         self.check_identity(&consumer).await?;
         let (low, high) = self.ends(&consumer).await?;
@@ -224,7 +251,7 @@ impl Log for KafkaLog {
         };
         let gap = (next < low).then(|| format!("messages {next} to {} of {topic}-{number} were deleted", low - 1));
         self.next = next.max(low);
-        (self.end, self.newest) = (None, None);
+        self.end = None;
         consumer.seek(topic, number, self.next).await.map_err(|error| self.config.wrong(error))?;
         self.consumer = Some(consumer);
         Ok(Found { after, gap })
@@ -253,8 +280,17 @@ impl Log for KafkaLog {
             Err(error) => return Err(self.config.wrong(error)),
         };
         self.check_identity(&consumer).await?;
+        if let Some(first) = records.first().filter(|first| first.offset < self.next) {
+            // The client has gone back to where the partition's new leader has an end.
+            let (topic, number, next) = (&self.config.topic, self.partition.number, self.next);
+            return Err(LogError::stop(format!(
+                "{topic}-{number} goes on at {} and not at {next}: the end of the partition was lost, and what is written there \
+                 now would be taken for what is counted",
+                first.offset
+            )));
+        }
         if let Some(last) = records.last() {
-            (self.next, self.newest) = (last.offset + 1, Some(last.timestamp));
+            self.next = last.offset + 1;
         }
         let lag = consumer.lag().await;
         if let Some(lag) = lag.into_values().next() {
@@ -270,9 +306,12 @@ impl Log for KafkaLog {
         Ok(records.into_iter().filter_map(Self::message).collect())
     }
 
-    fn behind(&self) -> Behind {
-        let items = self.end.map(|end| u64::try_from(end - self.next).unwrap_or(0));
-        Behind { items, newest: None }
+    fn left(&self) -> Option<u64> {
+        self.end.map(|end| u64::try_from(end - self.next).unwrap_or(0))
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.left() == Some(0)
     }
 }
 

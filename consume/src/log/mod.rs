@@ -11,16 +11,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::config::Begin;
+use crate::choices::Begin;
 
 pub use files::FileConfig;
 pub use kafka::KafkaConfig;
 pub use nats::NatsConfig;
 pub use redis_stream::RedisConfig;
 
-/// The largest portion that is read at once: messages, and bytes of their values, the last message not counted.
-pub const MAX_MESSAGES: usize = 20_000;
-pub const MAX_BYTES: usize = 4 << 20;
+/// The largest portion that is read at once: messages, and bytes of their values, the last message not counted. The service
+/// counts as many at a time.
+pub const MAX_MESSAGES: usize = 5_000;
+pub const MAX_BYTES: usize = 2 << 20;
 
 /// A message. Positions grow from message to message, with any gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,15 +54,6 @@ pub struct Found {
     pub gap: Option<String>,
 }
 
-/// What of the log has not been read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Behind {
-    /// Number of messages, or for files of bytes; `None` if the log cannot say.
-    pub items: Option<u64>,
-    /// The time of the newest message of the log, in Unix milliseconds.
-    pub newest: Option<i64>,
-}
-
 /// An ordered log, which is read by one task.
 ///
 /// An error ends what was being done. The log can be asked to go to a place again then, and connects anew.
@@ -74,13 +66,23 @@ pub trait Log: Send {
     /// called again after an error before the log has gone to a place.
     async fn read(&mut self) -> Result<Vec<Message>, LogError>;
 
-    /// Asks how long the log is, where what is read does not say that. Called at most every few seconds.
+    /// Asks how long the log is, where what is read does not say that. Called every few seconds, and when there is nothing
+    /// to read.
     async fn refresh(&mut self) -> Result<(), LogError> {
         Ok(())
     }
 
-    /// Returns how much of the log is left after what was read last.
-    fn behind(&self) -> Behind;
+    /// Returns how much of the log is left after what was read last: messages, or for files bytes. `None` if the log cannot
+    /// say.
+    fn left(&self) -> Option<u64>;
+
+    /// Returns how much these messages are, in the same unit.
+    fn size(&self, messages: &[Message]) -> u64 {
+        messages.len() as u64
+    }
+
+    /// Returns whether nothing was left when it was looked last.
+    fn is_at_end(&self) -> bool;
 }
 
 /// Why a log cannot be read.

@@ -15,8 +15,9 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{Behind, Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
-use crate::config::{Begin, with_variables};
+use super::{Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use crate::choices::Begin;
+use crate::variables::with_variables;
 
 const WAIT: Duration = Duration::from_secs(1);
 /// How long more messages are waited for after the first.
@@ -42,17 +43,21 @@ pub struct NatsLog {
     config: NatsConfig,
     client: Option<Client>,
     messages: Option<Ordered>,
+    /// When the stream was created, in Unix milliseconds.
     created: u64,
+    /// The sequence of the message that was read last.
     last: u64,
+    /// Number of messages after it, as the server said with it.
     pending: Option<u64>,
-    newest: Option<i64>,
+    /// The sequence of the last message of the stream.
+    end: u64,
 }
 
 impl NatsLog {
     pub fn new(config: &NatsConfig) -> Result<Self, LogError> {
         let url = with_variables(&config.url).map_err(|error| LogError::Stop(error.context("[source.nats] url")))?;
-        let (config, created, last) = (config.clone(), 0, 0);
-        Ok(Self { url, config, client: None, messages: None, created, last, pending: None, newest: None })
+        let config = config.clone();
+        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0 })
     }
 
     fn wrong(&self, error: impl Into<anyhow::Error>) -> LogError {
@@ -90,8 +95,11 @@ impl NatsLog {
 
     fn message(&mut self, message: &NatsMessage) -> Result<Message, LogError> {
         let info = message.info().map_err(|error| LogError::Later(anyhow::anyhow!("{error}")))?;
+        if info.stream_sequence <= self.last {
+            return Err(self.wrong(anyhow::anyhow!("message {} came after {}", info.stream_sequence, self.last)));
+        }
         let time = Some(info.published.timestamp_millis());
-        (self.last, self.pending, self.newest) = (info.stream_sequence, Some(info.pending), time);
+        (self.last, self.pending) = (info.stream_sequence, Some(info.pending));
         let headers = message.headers.iter().flat_map(|headers| headers.iter());
         let headers = headers.flat_map(|(name, values)| {
             values.iter().map(|value| (name.to_string(), bytes::Bytes::copy_from_slice(value.as_str().as_bytes())))
@@ -113,13 +121,16 @@ impl Log for NatsLog {
         let stream = self.stream().await?;
         let info = stream.cached_info();
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
-        self.created = u64::try_from(info.created.timestamp_millis()).unwrap_or(0);
+        (self.created, self.last, self.end) = (created(info), 0, last);
         let from = |start_sequence: u64| DeliverPolicy::ByStartSequence { start_sequence: start_sequence.max(1) };
         let shown = &self.config.stream;
         let mut gap = None;
         let (policy, after) = match place {
             Place::Begin(Begin::Earliest) => (DeliverPolicy::All, None),
-            Place::Begin(Begin::Latest) => (from(last + 1), (last > 0).then(|| self.position(last))),
+            Place::Begin(Begin::Latest) => {
+                self.last = last;
+                (from(last + 1), (last > 0).then(|| self.position(last)))
+            }
             Place::Begin(Begin::At(time)) => (DeliverPolicy::ByStartTime { start_time: time }, Some(self.position(0))),
             Place::After(position) => {
                 let (created, sequence) = ((position >> 64) as u64, position as u64);
@@ -175,10 +186,32 @@ impl Log for NatsLog {
             wait = MORE;
         }
         self.messages = Some(stream);
+        // The client goes on by itself after failures, also with another stream of the same name.
+        self.refresh().await?;
         Ok(messages)
     }
 
-    fn behind(&self) -> Behind {
-        Behind { items: self.pending, newest: self.newest }
+    async fn refresh(&mut self) -> Result<(), LogError> {
+        let stream = self.stream().await?;
+        let info = stream.cached_info();
+        self.end = info.state.last_sequence;
+        if created(info) != self.created {
+            self.messages = None;
+            return Err(self.wrong(anyhow::anyhow!("it was deleted and created again")));
+        }
+        Ok(())
     }
+
+    fn left(&self) -> Option<u64> {
+        self.pending.or((self.end <= self.last).then_some(0))
+    }
+
+    fn is_at_end(&self) -> bool {
+        // Of a subject nobody says more than that nothing came.
+        self.config.subject.is_some() || self.end <= self.last
+    }
+}
+
+fn created(info: &Info) -> u64 {
+    u64::try_from(info.created.timestamp_millis()).unwrap_or(0)
 }

@@ -11,8 +11,9 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, Value, cmd};
 use serde::Deserialize;
 
-use super::{Behind, Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
-use crate::config::{Begin, with_variables};
+use super::{Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use crate::choices::Begin;
+use crate::variables::with_variables;
 
 /// How long the server waits for an entry, in milliseconds.
 const BLOCK: u64 = 1_000;
@@ -50,14 +51,15 @@ struct Id {
     sequence: u64,
 }
 
-type Entry = (String, Vec<(String, Vec<u8>)>);
+/// An entry: its id, and its fields.
+type StreamEntry = (String, Vec<(Vec<u8>, Vec<u8>)>);
 
 impl RedisLog {
     pub fn new(config: &RedisConfig) -> Result<Self, LogError> {
         let client = with_variables(&config.url).and_then(|url| Ok(redis::Client::open(url)?));
         let client = client.map_err(|error| LogError::Stop(error.context("[source.redis] url")))?;
         let (last, newest) = (Id::default(), Id::default());
-        Ok(Self { client, config: config.clone(), connection: None, last, newest, count: 1_000 })
+        Ok(Self { client, config: config.clone(), connection: None, last, newest, count: 100 })
     }
 
     async fn connection(&mut self) -> redis::RedisResult<&mut MultiplexedConnection> {
@@ -92,18 +94,22 @@ impl RedisLog {
         let info: Vec<(String, Value)> = self.ask(cmd("XINFO").arg("STREAM").arg(&stream)).await?;
         let last = info.iter().find(|(name, _)| name == "last-generated-id").map(|(_, value)| value.clone());
         let last = last.and_then(|value| String::from_redis_value(value).ok()).and_then(|id| Id::parse(&id));
-        let first: Vec<Entry> = self.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+").arg("COUNT").arg(1)).await?;
+        let first: Vec<StreamEntry> =
+            self.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+").arg("COUNT").arg(1)).await?;
         let first = first.first().and_then(|(id, _)| Id::parse(id));
         Ok(Some((first, last.unwrap_or_default())))
     }
 
-    fn message(&self, (id, fields): Entry) -> Option<Message> {
+    fn message(&self, (id, fields): StreamEntry) -> Option<Message> {
         let id = Id::parse(&id)?;
         let value = match &self.config.field {
-            Some(name) => fields.into_iter().find(|(field, _)| field == name).map(|(_, value)| Bytes::from(value)),
+            Some(name) => {
+                fields.into_iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| Bytes::from(value))
+            }
             None => {
                 let text = |value: Vec<u8>| serde_json::Value::from(String::from_utf8_lossy(&value));
-                let fields = fields.into_iter().map(|(name, value)| (name, text(value)));
+                let fields =
+                    fields.into_iter().map(|(name, value)| (String::from_utf8_lossy(&name).into_owned(), text(value)));
                 let object = serde_json::Value::Object(fields.collect());
                 Some(Bytes::from(object.to_string()))
             }
@@ -180,7 +186,7 @@ impl Log for RedisLog {
         let mut command = cmd("XREAD");
         command.arg("COUNT").arg(self.count).arg("BLOCK").arg(BLOCK).arg("STREAMS").arg(&self.config.stream);
         command.arg(self.last.to_string());
-        let answer: Option<Vec<(String, Vec<Entry>)>> = self.ask(&command).await?;
+        let answer: Option<Vec<(String, Vec<StreamEntry>)>> = self.ask(&command).await?;
         let entries = answer.into_iter().flatten().next().map(|(_, entries)| entries).unwrap_or_default();
         let bytes: usize =
             entries.iter().flat_map(|(_, fields)| fields).map(|(name, value)| name.len() + value.len()).sum();
@@ -203,9 +209,12 @@ impl Log for RedisLog {
         Ok(())
     }
 
-    fn behind(&self) -> Behind {
-        let items = (self.newest <= self.last).then_some(0);
-        Behind { items, newest: self.newest.time() }
+    fn left(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.newest <= self.last
     }
 }
 

@@ -105,6 +105,60 @@ async fn a_file_counts_once_over_rotations_and_kills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_between_copy_and_cut_does_no_harm() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut random = StdRng::seed_from_u64(1);
+    let mut writer = Writer::new(setting.path("app.log"));
+    let consumer = setting.consume("app", "file = { path = \"app.log\", settle = 1 }", &["--define"]);
+    writer.write(10, &mut random);
+    fs::copy(&writer.path, writer.before(1)).unwrap();
+    writer.write(10, &mut random);
+    setting.counted("hot-posts", &expected(0..20)).await;
+    writer.file.set_len(0).unwrap();
+    std::thread::sleep(Duration::from_millis(2));
+    writer.write(10, &mut random);
+    setting.counted("hot-posts", &expected(0..30)).await;
+    // A file that is gone is read to its end.
+    fs::remove_file(&writer.path).unwrap();
+    writer.write(10, &mut random);
+    setting.counted("hot-posts", &expected(0..40)).await;
+    consumer.in_state("app", "reading").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_files_are_read_to_the_end_of_the_last() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut random = StdRng::seed_from_u64(1);
+    let mut writer = Writer::new(setting.path("app.log"));
+    for round in 0..4 {
+        writer.write(100, &mut random);
+        if round == 1 {
+            // The program that wrote it has crashed.
+            let line = like(writer.number).to_string();
+            writer.file.write_all(line.as_bytes()).unwrap();
+            writer.number += 1;
+        }
+        if round < 3 {
+            writer.rotated += 1;
+            fs::rename(&writer.path, writer.before(writer.rotated)).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+            writer = Writer { rotated: writer.rotated, number: writer.number, ..Writer::new(writer.path.clone()) };
+        }
+        if round == 0 {
+            writer.pack();
+        }
+    }
+    let mut consumer =
+        setting.consume("app", "file = { path = \"app.log\", settle = 1 }", &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.counted("hot-posts", &expected(0..writer.number)).await;
+    // What cannot go on is an error, and not waited for.
+    let mut other = setting.consume("other", "file.path = \"app.log\"", &["--until-end"]);
+    assert!(!other.ended().await);
+    assert!(other.log().contains("unknown_source"), "{}", other.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_older_than_what_is_counted_stops_the_source() {
     let Some(setting) = Setting::start().await else { return };
     let path = setting.path("app.log");

@@ -112,6 +112,11 @@ impl Consumer {
         self.start();
     }
 
+    /// Waits until it ends by itself. Returns whether it ended well.
+    pub async fn ended(&mut self) -> bool {
+        self.process.take().unwrap().wait().await.unwrap().success()
+    }
+
     /// Tells it to stop. Returns whether it ended well.
     pub async fn stop(&mut self) -> bool {
         let mut process = self.process.take().unwrap();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use rolltop_client::Error;
 
-use super::{Ended, Feed, LOOKED_AT, MOMENT, Turn};
-use crate::config::Decision;
+use super::{Detour, Ended, Feed, LOOKED_AT, MOMENT};
+use crate::choices::Decision;
 use crate::log::{After, Place};
 use crate::portion::{Poison, Portion};
 use crate::seen::State;
@@ -17,38 +17,38 @@ const LOOK: Duration = Duration::from_secs(2);
 
 impl Feed {
     /// Returns what to do if the service did not say where to go on.
-    pub(super) async fn unanswered(&mut self, error: Error) -> Turn {
+    pub(super) async fn unanswered(&mut self, error: Error) -> Detour {
         if error.code() == "unknown_source"
             && let Some(boards) = self.define.take()
         {
             return match self.source.define(&boards).await {
                 Ok(()) => {
                     tracing::info!(source = self.seen.source, ?boards, "the source is defined");
-                    Turn::Again
+                    Detour::Again
                 }
                 Err(error) => {
                     self.define = Some(boards);
-                    Turn::Fail(error.into(), Some(LOOKED_AT))
+                    Detour::Fail(error.into(), Some(LOOKED_AT))
                 }
             };
         }
         // A source that is gone was removed by somebody: made anew, it would count all of its log again.
         match error.is_transient() {
-            true => Turn::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
-            false => Turn::Wait(State::Stopped(error.to_string()), LOOKED_AT),
+            true => Detour::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
+            false => Detour::Wait(State::Stopped(error.to_string()), LOOKED_AT),
         }
     }
 
     /// Returns what to do if the service has not taken a portion.
-    pub(super) fn refused(&mut self, error: Error, portion: &Portion) -> Turn {
+    pub(super) fn refused(&mut self, error: Error, portion: &Portion) -> Detour {
         match error.code() {
-            "source_behind" => return Turn::Again,
+            "source_behind" => return Detour::Again,
             "source_waits" => {
                 let state = State::Waiting(error.detail().to_owned());
-                return Turn::Wait(state, error.retry_after().unwrap_or(MOMENT));
+                return Detour::Wait(state, error.retry_after().unwrap_or(MOMENT));
             }
             _ if error.is_transient() => {
-                return Turn::Fail(anyhow::Error::msg(error.to_string()), error.retry_after());
+                return Detour::Fail(anyhow::Error::msg(error.to_string()), error.retry_after());
             }
             _ => {}
         }
@@ -56,21 +56,21 @@ impl Feed {
             // A single message that is refused is refused for what it is.
             (Some(400 | 413 | 422), [message]) if portion.events > 0 => {
                 let why = error.to_string();
-                self.memory.poison = Some(Poison { position: message.position, why });
-                Turn::Again
+                self.remembered.poison = Some(Poison { position: message.position, why });
+                Detour::Again
             }
             (Some(400 | 413 | 422), [_, _, ..]) => {
-                self.memory.limit = portion.messages.len() / 2;
-                Turn::Again
+                self.remembered.limit = portion.messages.len() / 2;
+                Detour::Again
             }
-            _ => Turn::Wait(State::Stopped(error.to_string()), LOOKED_AT),
+            _ => Detour::Wait(State::Stopped(error.to_string()), LOOKED_AT),
         }
     }
 
     /// Says that messages are missing, once for each place.
-    pub(super) fn say_gap(&mut self, place: Place, gap: String) -> Result<(), Turn> {
-        if self.memory.gap != Some(place) {
-            self.memory.gap = Some(place);
+    pub(super) fn say_gap(&mut self, place: Place, gap: String) -> Result<(), Detour> {
+        if self.remembered.gap != Some(place) {
+            self.remembered.gap = Some(place);
             self.seen.gaps.increment(1);
             tracing::warn!(source = self.seen.source, "{gap}");
         }
@@ -78,19 +78,19 @@ impl Feed {
             Decision::Pass => Ok(()),
             Decision::Stop => {
                 let text = format!("{gap}; to go on without them, start once with --pass-gaps");
-                Err(Turn::Wait(State::Stopped(text), LOOKED_AT))
+                Err(Detour::Wait(State::Stopped(text), LOOKED_AT))
             }
         }
     }
 
     /// Finds out whether another program sends the same, which has been the case for several portions.
-    pub(super) async fn find_other(&mut self, reached: After) -> Turn {
+    pub(super) async fn find_other(&mut self, reached: After) -> Detour {
         if self.pause(MOMENT).await {
-            return Turn::End(Ended::Told, None);
+            return Detour::End(Ended::Told, None);
         }
         match self.source.ask().await {
-            Ok(Some(Reached::At(position))) if Some(position) > reached => Turn::StandBy,
-            Ok(_) => Turn::Again,
+            Ok(Some(Reached::At(position))) if Some(position) > reached => Detour::StandBy,
+            Ok(_) => Detour::Again,
             Err(error) => self.unanswered(error).await,
         }
     }
