@@ -86,3 +86,37 @@ async fn a_check_shows_events_and_what_boards_do() {
     let (is_well, text) = command(setting.folder.path(), &["check", "missing.toml"]).await;
     assert!(!is_well && text.contains("cannot read missing.toml"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_and_the_dashboard_name_metrics_that_exist() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut late = like(1);
+    late["at"] = "2020-01-01T00:00:00Z".into();
+    fs::write(setting.path("app.log"), format!("{}\nno event\n{late}\n", like(0))).unwrap();
+    let consumer = setting.consume("app", "file.path = \"app.log\"", &["--define"]);
+    setting.counted("hot-posts", &expected([0])).await;
+    consumer.in_state("app", "reading").await;
+    let metrics = consumer.metrics().await;
+    for line in [
+        "rolltop_consume_up{source=\"app\"} 1",
+        "rolltop_consume_events_sent_total{source=\"app\"} 2",
+        "rolltop_consume_events_accepted_total{source=\"app\"} 1",
+        "rolltop_consume_messages_unreadable_total{source=\"app\"} 1",
+        "rolltop_consume_events_rejected_total{source=\"app\",code=\"too_late\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+    let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    let mut named = std::collections::BTreeSet::new();
+    for file in ["alerts.yml", "dashboard.json"] {
+        let text = fs::read_to_string(deploy.join(file)).unwrap();
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+        let names =
+            text.match_indices("rolltop_consume_").map(|(at, _)| text[at..].split(|c| !is_name(c)).next().unwrap());
+        named.extend(names.map(str::to_owned));
+    }
+    assert!(named.len() > 6, "{named:?}");
+    for name in named {
+        assert!(metrics.contains(&format!("{name}{{source=\"app\"")), "{name} in {metrics}");
+    }
+}

@@ -153,6 +153,19 @@ impl Consumer {
         }
     }
 
+    /// Returns the text of `/metrics`.
+    pub async fn metrics(&self) -> String {
+        let url = format!("http://127.0.0.1:{}", self.port);
+        let client = rolltop_client::Service::new(&url).unwrap();
+        let lines = client.request::<()>(rolltop_client::Method::GET, "/metrics").text_lines("text/plain").await;
+        let mut lines = lines.unwrap();
+        let mut text = String::new();
+        while let Ok(Some(line)) = lines.next().await {
+            text += &format!("{line}\n");
+        }
+        text
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("consume.log")).unwrap()
     }
