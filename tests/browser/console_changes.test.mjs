@@ -334,6 +334,28 @@ describe("the console", { concurrency: 4 }, () => {
 
   // --- Operation ------------------------------------------------------------------------------------------------------
 
+  test("sources show how far they are, and who holds them up", inUtc({}, async ({ page }) => {
+    const config = `max_subjects = 1\n${BOARDS}\n[boards.full]\nmetric = "COUNT(24h, like, user_id)"\nslot = "1h"\n`;
+    const service = await startService({ clock: CLOCK, config });
+    await visit(page, service, "operate");
+    await page.getByRole("heading", { name: "Boards" }).waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Sources" }).count(), 0, "nothing is said of what is not used");
+    const patterns = ["hot-*", "full"];
+    await service.call("PUT", "/v1/sources/likes-0", { boards: patterns });
+    const like = ([position, user]) => ({ position, type: "like", fields: { post_id: "a", user_id: user }, at: CLOCK });
+    const likes = (...users) => ({ events: users.map(like) });
+    await service.call("POST", "/v1/events?source=likes-0&after=start", likes([7, "u"]));
+    await page.reload();
+    const row = page.locator(".operate > li", { hasText: "likes-0" });
+    await row.getByText("reached 7 for").waitFor();
+    await row.getByText("2 boards", { exact: true }).waitFor();
+    await row.getByText(patterns.join(", ")).waitFor();
+    // The board without room waits, and with it the source.
+    await service.call("POST", "/v1/events?source=likes-0&after=7", likes([8, "v"], [9, "w"]));
+    await row.getByText("held up by full").waitFor();
+    await checkAccessibility(page);
+  }));
+
   test("boards are rolled over, audited and removed, and the clock is moved", inUtc({}, async ({ page, allow }) => {
     const service = await startService({ clock: CLOCK, config: BOARDS });
     await service.count("device-logins", { a: 1, b: 2 });

@@ -45,6 +45,9 @@ export type ModeratedSubject = Read<"ModeratedSubject">;
 export type Evaluation = Read<"Evaluations">;
 export type Rollover = Read<"Rollover">;
 export type Audit = Read<"Audit">;
+/** A source, and how far its log is counted. */
+export type Source = Read<"Source">;
+export type SourceState = Read<"SourceState">;
 /** The readiness of the instance. */
 export type Ready = Read<"Ready">;
 export type Clock = Read<"Clock">;

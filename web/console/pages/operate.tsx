@@ -11,6 +11,7 @@ import { counted, Empty, Figure, Focused, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
 import { anonymous, canChange, hasExplorer, hasSimulatedClock } from "../settings.ts";
+import { Sources } from "../sources.tsx";
 import type { Audit, Clock, Definition, List, Ready, Rollover } from "../types.ts";
 
 /** Milliseconds between two reads of the health and the metrics. */
@@ -74,6 +75,7 @@ export function Operate() {
           {boards.data.value?.items.map((board) => <Row key={board.board} board={board} onRemoved={onRemoved} />)}
         </ul>
       </section>
+      <Sources />
     </>
   );
 }
