@@ -39,7 +39,7 @@ pub struct RedisLog {
     connection: Option<MultiplexedConnection>,
     /// The id of the entry that was read last.
     last: Id,
-    /// That of the last entry that was added.
+    /// That of the last entry there is.
     newest: Id,
     /// Number of entries of a portion: as many as make up its bytes, as far as is known.
     count: usize,
@@ -49,6 +49,13 @@ pub struct RedisLog {
 struct Id {
     milliseconds: u64,
     sequence: u64,
+}
+
+/// The ids of the first and the last entry of a stream, and of the one that was added last, which may be gone.
+struct Ends {
+    first: Option<Id>,
+    last: Id,
+    added: Id,
 }
 
 /// An entry: its id, and its fields.
@@ -84,20 +91,36 @@ impl RedisLog {
         })
     }
 
-    /// Returns the ids of the first entry and of the one that was added last; nothing if there is no stream.
-    async fn ends(&mut self) -> Result<Option<(Option<Id>, Id)>, LogError> {
+    /// Returns what the stream has; nothing if there is no stream.
+    async fn ends(&mut self) -> Result<Option<Ends>, LogError> {
         let stream = self.config.stream.clone();
         let exists: bool = self.ask(cmd("EXISTS").arg(&stream)).await?;
         if !exists {
             return Ok(None);
         }
         let info: Vec<(String, Value)> = self.ask(cmd("XINFO").arg("STREAM").arg(&stream)).await?;
-        let last = info.iter().find(|(name, _)| name == "last-generated-id").map(|(_, value)| value.clone());
-        let last = last.and_then(|value| String::from_redis_value(value).ok()).and_then(|id| Id::parse(&id));
-        let first: Vec<StreamEntry> =
-            self.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+").arg("COUNT").arg(1)).await?;
-        let first = first.first().and_then(|(id, _)| Id::parse(id));
-        Ok(Some((first, last.unwrap_or_default())))
+        let added = info.iter().find(|(name, _)| name == "last-generated-id").map(|(_, value)| value.clone());
+        let added = added.and_then(|value| String::from_redis_value(value).ok()).and_then(|id| Id::parse(&id));
+        let id_of = |entries: Vec<StreamEntry>| entries.first().and_then(|(id, _)| Id::parse(id));
+        let first = self.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+").arg("COUNT").arg(1)).await?;
+        let last = self.ask(cmd("XREVRANGE").arg(&stream).arg("+").arg("-").arg("COUNT").arg(1)).await?;
+        Ok(Some(Ends { first: id_of(first), last: id_of(last).unwrap_or_default(), added: added.unwrap_or_default() }))
+    }
+
+    /// Returns the error of a stream that does not go as far as it is counted.
+    fn made_anew(&self, ends: Option<&Ends>) -> LogError {
+        let (stream, last) = (&self.config.stream, self.last);
+        match ends {
+            Some(ends) => LogError::stop(format!(
+                "the stream '{stream}' ends at {}, but entries up to {last} are counted: it was made anew, or the server has \
+                 lost its end",
+                ends.added
+            )),
+            // An empty server may be one that has not loaded its data.
+            None => LogError::Later(anyhow::anyhow!(
+                "the stream '{stream}' is not there, but entries up to {last} are counted"
+            )),
+        }
     }
 
     fn message(&self, (id, fields): StreamEntry) -> Option<Message> {
@@ -147,37 +170,30 @@ impl std::fmt::Display for Id {
 impl Log for RedisLog {
     async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
         let ends = self.ends().await?;
-        let (first, newest) = ends.unwrap_or_default();
-        self.newest = newest;
-        let stream = &self.config.stream;
-        let (last, after) = match place {
+        let added = ends.as_ref().map_or_else(Id::default, |ends| ends.added);
+        self.newest = ends.as_ref().map_or_else(Id::default, |ends| ends.last);
+        let after;
+        (self.last, after) = match place {
             Place::After(position) => (Id::of(position), Some(position)),
             Place::Begin(Begin::Earliest) => (Id::default(), None),
-            // The last id that there could be before what is wanted: an entry need not have it.
-            Place::Begin(Begin::Latest) if newest == Id::default() => (newest, None),
-            Place::Begin(Begin::Latest) => (newest, Some(newest.position())),
+            Place::Begin(Begin::Latest) => (added, (added > Id::default()).then(|| added.position())),
             Place::Begin(Begin::At(time)) => {
+                // The last id that there could be before what is wanted: an entry need not have it.
                 let milliseconds = u64::try_from(time.timestamp_millis()).unwrap_or(0).saturating_sub(1);
                 let id = Id { milliseconds, sequence: u64::MAX };
                 (id, Some(id.position()))
             }
         };
-        self.last = last;
         let mut gap = None;
         if matches!(place, Place::After(_)) {
-            if newest < last {
-                let what = if ends.is_some() { format!("ends at {newest}") } else { "is not there".to_owned() };
-                let text = format!(
-                    "the stream '{stream}' {what}, but entries up to {last} are counted: it was made anew, or the server has lost its end"
-                );
-                // An empty server may be one that has not loaded its data.
-                return Err(if ends.is_some() { LogError::stop(text) } else { LogError::Later(anyhow::anyhow!(text)) });
+            if added < self.last {
+                return Err(self.made_anew(ends.as_ref()));
             }
-            if let Some(first) = first.filter(|first| *first > last && newest > last) {
-                gap = Some(format!(
-                    "entries between {last} and {first} may be missing: the stream '{stream}' was trimmed"
-                ));
-            }
+            let first = ends.and_then(|ends| ends.first).filter(|first| *first > self.last);
+            gap = first.map(|first| {
+                let (stream, last) = (&self.config.stream, self.last);
+                format!("entries between {last} and {first} may be missing: the stream '{stream}' was trimmed")
+            });
         }
         Ok(Found { after, gap })
     }
@@ -203,8 +219,11 @@ impl Log for RedisLog {
     }
 
     async fn refresh(&mut self) -> Result<(), LogError> {
-        if let Some((_, newest)) = self.ends().await? {
-            self.newest = newest;
+        let ends = self.ends().await?;
+        match &ends {
+            Some(ends) if ends.added >= self.last => self.newest = ends.last,
+            None if self.last == Id::default() => {}
+            _ => return Err(LogError::later("the log is looked at again", anyhow::anyhow!("it has another end"))),
         }
         Ok(())
     }

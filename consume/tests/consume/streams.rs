@@ -132,9 +132,13 @@ async fn a_stream_that_was_made_anew_stops_the_source() {
     let mut consumer = setting.consume("likes", &stream.source(), &["--define"]);
     setting.counted("hot-posts", &expected(0..10)).await;
     consumer.kill().await;
+    // While it is read, or not.
+    consumer.start();
+    consumer.in_state("likes", "reading").await;
     stream.ask(&["DEL", "likes"]).await;
     stream.ask(&["XADD", "likes", "5-1", "event", &like(1).to_string()]).await;
-    consumer.start();
+    consumer.in_state("likes", "stopped").await;
+    consumer.start_again().await;
     let (is_well, detail) = consumer.in_state("likes", "stopped").await;
     assert!(!is_well && detail.contains("made anew"), "{detail}");
     // That stays so, also when the stream has become longer than what was counted.
@@ -142,6 +146,18 @@ async fn a_stream_that_was_made_anew_stops_the_source() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     setting.counted("hot-posts", &expected(0..10)).await;
     assert_eq!(consumer.state("likes").await.1["state"], "stopped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_whose_end_was_deleted_is_read_to_its_end() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut stream = Stream::start().await;
+    stream.add(0..10).await;
+    stream.ask(&["XADD", "likes", "9999999999999-0", "event", "x"]).await;
+    stream.ask(&["XDEL", "likes", "9999999999999-0"]).await;
+    let mut consumer = setting.consume("likes", &stream.source(), &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.counted("hot-posts", &expected(0..10)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
