@@ -29,15 +29,15 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
     let service = config.service.connect()?;
     let mut text = String::new();
     let boards = match boards(&service).await {
-        Ok(boards) => boards,
+        Ok(boards) => Some(boards),
         Err(error) => {
-            let _ = writeln!(text, "the boards are not known: {error:#}\n");
-            Vec::new()
+            let _ = writeln!(text, "what boards would do is not known: {error:#}\n");
+            None
         }
     };
     let mut all_read = true;
     for source in &config.sources {
-        if let Err(LogError::Later(error) | LogError::Stop(error)) = show(source, &boards, &mut text).await {
+        if let Err(LogError::Later(error) | LogError::Stop(error)) = show(source, boards.as_deref(), &mut text).await {
             let _ = writeln!(text, "{}: {error:#}", source.name);
             all_read = false;
         }
@@ -51,7 +51,7 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
 }
 
 async fn boards(service: &Service) -> anyhow::Result<Vec<Counting>> {
-    let answer = service.boards().await?;
+    let answer = service.boards().await.map_err(|error| anyhow::Error::msg(error.to_string()))?;
     let board = |board: &rolltop_client::answers::Defined| {
         let (metric, decimals) = (board.metric.parse().ok()?, Decimals::new(u8::try_from(board.decimals).ok()?)?);
         Some(Counting { name: board.board.clone(), metric, decimals })
@@ -59,7 +59,9 @@ async fn boards(service: &Service) -> anyhow::Result<Vec<Counting>> {
     Ok(answer.items.iter().filter_map(board).collect())
 }
 
-async fn show(source: &SourceConfig, boards: &[Counting], text: &mut String) -> Result<(), LogError> {
+async fn show(source: &SourceConfig, boards: Option<&[Counting]>, text: &mut String) -> Result<(), LogError> {
+    let is_of_source = |board: &&Counting| source.is_for(&board.name);
+    let boards: Option<Vec<&Counting>> = boards.map(|boards| boards.iter().filter(is_of_source).collect());
     let mapping = Arc::new(Mapping::new(source.event.clone()));
     let log = source.log().map_err(LogError::Stop)?;
     let logs = log.open(&source.name, events::time_of(&mapping, source.clock())).await?;
@@ -68,7 +70,7 @@ async fn show(source: &SourceConfig, boards: &[Counting], text: &mut String) -> 
         let messages = first(log.as_mut()).await?;
         let _ = writeln!(text, "  {name}: {}", if messages.is_empty() { "nothing to read" } else { "begins with" });
         for message in messages.iter().take(SHOWN) {
-            show_message(message, &mapping, boards, text);
+            show_message(message, &mapping, boards.as_deref(), text);
         }
         if !messages.is_empty() {
             break;
@@ -89,7 +91,7 @@ async fn first(log: &mut dyn Log) -> Result<Vec<Message>, LogError> {
     Ok(Vec::new())
 }
 
-fn show_message(message: &Message, mapping: &Mapping, boards: &[Counting], text: &mut String) {
+fn show_message(message: &Message, mapping: &Mapping, boards: Option<&[&Counting]>, text: &mut String) {
     let mut lines = String::new();
     match mapping.append(message, &mut lines) {
         Err(why) => {
@@ -103,19 +105,19 @@ fn show_message(message: &Message, mapping: &Mapping, boards: &[Counting], text:
         Ok(_) => {
             for line in lines.lines() {
                 let _ = writeln!(text, "    {line}");
+                let Some(boards) = boards else { continue };
                 let counted = counted(line, boards);
-                let _ = writeln!(
-                    text,
-                    "      {}",
-                    if counted.is_empty() { "no board counts it".to_owned() } else { counted.join(", ") }
-                );
+                let _ = match counted.is_empty() {
+                    true => writeln!(text, "      no board of the source counts it"),
+                    false => writeln!(text, "      {}", counted.join(", ")),
+                };
             }
         }
     }
 }
 
 /// Returns what each board of an event's type would do.
-fn counted(line: &str, boards: &[Counting]) -> Vec<String> {
+fn counted(line: &str, boards: &[&Counting]) -> Vec<String> {
     let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
     let mut fields = Fields::default();
     for (name, value) in value["fields"].as_object().into_iter().flatten() {
@@ -140,6 +142,7 @@ fn counted(line: &str, boards: &[Counting]) -> Vec<String> {
                     Change::Seen(value) => format!("the value {}", value.as_str()),
                     _ => "what it says".to_owned(),
                 };
+                let what = if event.retract { format!("takes back {what}") } else { what };
                 let by = subject.key().map(|by| format!(" of {by}")).unwrap_or_default();
                 format!("{name}: {what} for {}{by}", subject.name())
             }

@@ -126,6 +126,13 @@ impl SourceConfig {
         }
     }
 
+    /// Returns whether the source would have this board, if it is defined as here.
+    pub fn is_for(&self, board: &str) -> bool {
+        let is =
+            |pattern: &String| pattern.strip_suffix('*').map_or(board == pattern, |begin| board.starts_with(begin));
+        self.boards.as_ref().is_none_or(|boards| boards.iter().any(is))
+    }
+
     /// Returns where a line says the time of its writer.
     pub fn clock(&self) -> Option<MemberPath> {
         self.file.as_ref()?.clock.clone()

@@ -24,6 +24,8 @@ pub struct DeadLetter {
 pub struct DeadLetters {
     path: PathBuf,
     file: File,
+    /// Whether a line may have been written in part.
+    is_broken: bool,
 }
 
 impl DeadLetter {
@@ -63,7 +65,7 @@ impl DeadLetters {
     /// Opens the file, to which what follows is appended.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self { path: path.to_owned(), file, is_broken: false })
     }
 
     pub fn path(&self) -> &Path {
@@ -72,7 +74,7 @@ impl DeadLetters {
 
     /// Appends letters, which are on the disk then.
     pub fn append(&mut self, source: &str, letters: &[DeadLetter]) -> io::Result<()> {
-        let mut lines = Vec::new();
+        let mut lines = if self.is_broken { vec![b'\n'] } else { Vec::new() };
         for letter in letters {
             let DeadLetter { position, code, detail, board, message } = letter;
             let mut line = json!({"source": source, "position": position.to_string(), "code": code, "detail": detail});
@@ -85,7 +87,9 @@ impl DeadLetters {
             serde_json::to_writer(&mut lines, &line)?;
             lines.push(b'\n');
         }
-        self.file.write_all(&lines)?;
+        let written = self.file.write_all(&lines);
+        self.is_broken = written.is_err();
+        written?;
         self.file.sync_data()
     }
 }

@@ -36,6 +36,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use rolltop::config::LogFormat;
+use tokio::signal::unix::SignalKind;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -49,6 +50,8 @@ use source_logs::SourceLogs;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The signal that a file is larger than may be.
+const SIGXFSZ: i32 = 25;
 /// How long is waited for answers when the program is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -157,6 +160,8 @@ async fn carry_out(command: Task) -> anyhow::Result<()> {
 /// Reads all logs until the program is told to stop.
 async fn run(args: RunArgs) -> anyhow::Result<()> {
     start_logging(args.json_log);
+    // Where the size of files is limited, writing a larger one is an error, and not the end of the program.
+    let _limited = tokio::signal::unix::signal(SignalKind::from_raw(SIGXFSZ));
     let mut config = Config::read(&args.file)?;
     if args.pass_gaps {
         config.sources.iter_mut().for_each(|source| source.on_gap = Decision::Pass);
@@ -229,7 +234,7 @@ fn start_logging(is_json: bool) {
 
 /// Waits for the word to stop: Ctrl-C, or SIGTERM.
 async fn told() {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+    let mut terminate = match tokio::signal::unix::signal(SignalKind::terminate()) {
         Ok(terminate) => terminate,
         Err(error) => {
             tracing::warn!("SIGTERM is not noticed: {error}");

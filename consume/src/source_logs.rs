@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rolltop_client::Service;
@@ -13,7 +13,7 @@ use crate::choices::Choices;
 use crate::config::SourceConfig;
 use crate::dead_letters::DeadLetters;
 use crate::events::{self, Mapping};
-use crate::feed::{Ended, Feed, Remembered};
+use crate::feed::{Ended, Feed, PATIENCE, Remembered};
 use crate::log::{Log, LogError};
 use crate::seen::{AllSeen, Seen, State};
 use crate::source::Source;
@@ -81,6 +81,7 @@ impl SourceLogs {
     pub async fn read(self, define: bool, until_end: bool) -> bool {
         let none = Arc::new(Seen::of_no_log(&self.config.name));
         let (mut feeds, mut known, mut stop) = (JoinSet::new(), BTreeSet::new(), self.stop.clone());
+        let begun = Instant::now();
         let may_grow = !until_end && self.config.log().is_ok_and(|log| log.may_grow());
         loop {
             match self.open().await {
@@ -110,6 +111,11 @@ impl SourceLogs {
                     tracing::warn!(source = self.config.name, "cannot look for new partitions: {error:#}");
                 }
                 Err(error) => {
+                    if until_end && (matches!(error, LogError::Stop(_)) || begun.elapsed() >= PATIENCE) {
+                        let (LogError::Later(error) | LogError::Stop(error)) = error;
+                        none.set(State::Stopped(format!("{error:#}")));
+                        return false;
+                    }
                     none.set(match error {
                         LogError::Later(error) => State::Failing(format!("{error:#}")),
                         LogError::Stop(error) => State::Stopped(format!("{error:#}")),

@@ -29,8 +29,6 @@ pub enum Cell<'m> {
     Json(&'m str),
     /// A text of a format that has only texts.
     Text(Cow<'m, str>),
-    /// Such a text that is a number.
-    Number(Cow<'m, str>),
 }
 
 impl<'m> Cell<'m> {
@@ -38,14 +36,14 @@ impl<'m> Cell<'m> {
     pub fn is_scalar(&self) -> bool {
         match self {
             Self::Json(raw) => !raw.starts_with(['{', '[', 'n']),
-            Self::Text(_) | Self::Number(_) => true,
+            Self::Text(_) => true,
         }
     }
 
     /// Returns the text of a scalar. `None` for any other, and for an empty text.
     pub fn text(&self) -> Option<Cow<'m, str>> {
         let text = match self {
-            Self::Text(text) | Self::Number(text) => text.clone(),
+            Self::Text(text) => text.clone(),
             Self::Json(_) if !self.is_scalar() => return None,
             Self::Json(raw) if raw.starts_with('"') => Cow::Owned(serde_json::from_str(raw).ok()?),
             Self::Json(raw) => Cow::Borrowed(*raw),
@@ -53,15 +51,10 @@ impl<'m> Cell<'m> {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Writes the value as JSON; a text as a number where it is to be one.
-    pub fn write(&self, out: &mut String, is_number: bool) {
+    /// Writes the value as JSON.
+    pub fn write(&self, out: &mut String) {
         match self {
             Self::Json(raw) => out.push_str(raw),
-            Self::Number(text) => out.push_str(text),
-            // What is no number is left to the service, which says so.
-            Self::Text(text) if is_number && serde_json::from_str::<serde_json::Number>(text.trim()).is_ok() => {
-                out.push_str(text.trim());
-            }
             Self::Text(text) => out.push_str(&json(text)),
         }
     }
@@ -111,10 +104,7 @@ impl super::EventConfig {
             MessageFormat::AccessLog => {
                 let line = access_log::parse_all(text.as_bytes());
                 let line = line.ok_or_else(|| Unreadable("it is not a line of an access log".to_owned()))?;
-                let cell = |(name, value): (&'static str, Cow<'m, str>)| {
-                    let cell = if matches!(name, "status" | "bytes") { Cell::Number(value) } else { Cell::Text(value) };
-                    (Cow::Borrowed(name), cell)
-                };
+                let cell = |(name, value)| (Cow::Borrowed(name), Cell::Text(value));
                 Ok(Some(Cells { values: line.fields.into_iter().map(cell).collect(), time: Some(line.at) }))
             }
         }

@@ -24,8 +24,6 @@ pub struct EventConfig {
     pub retract: Option<MemberPath>,
     /// The fields, and where they are. By default all members that are no objects and no arrays.
     pub fields: Option<FieldPaths>,
-    /// The names of the fields that are numbers although the format has only text.
-    pub numbers: Vec<String>,
     /// Where the list of a message's events is; empty if the message is the list.
     pub each: Option<MemberPath>,
 }
@@ -91,6 +89,10 @@ impl EventConfig {
             )?;
         }
         Ok(())
+    }
+
+    pub fn is_json(&self) -> bool {
+        self.format == MessageFormat::Json
     }
 
     /// Returns whether messages are events as the service takes them.

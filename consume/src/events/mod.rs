@@ -9,13 +9,15 @@ use std::sync::Arc;
 use rolltop::cli::replay::time_format;
 use serde_json::value::RawValue;
 
-use crate::choices::Begin;
 use crate::log::{After, Message, Place, TimeOf};
 use crate::path::MemberPath;
 pub use config::EventConfig;
 
 /// A message with several events takes this many positions. The last one says that the message is passed.
 const EVENTS_EACH: u128 = 1 << 16;
+
+/// How long all events of a message may be, in bytes: several times what is sent at once.
+const MAX_EVENTS_BYTES: usize = 8 << 20;
 
 /// Makes events of messages.
 #[derive(Clone, Debug)]
@@ -43,14 +45,13 @@ impl Mapping {
     }
 
     /// Returns where to go on if this is what has been counted: the position to send what follows with, and where that is
-    /// in the log. A message with several events is sent again, as it may have been counted in part.
+    /// in the log. A message of whose events some are counted is read again.
     pub fn go_on(&self, reached: u128) -> (After, Place) {
-        if self.config.each.is_none() {
-            return (Some(reached), Place::After(reached));
-        }
-        match (reached / EVENTS_EACH).checked_sub(1) {
-            None => (None, Place::Begin(Begin::Earliest)),
-            Some(before) => (Some(self.passed(before)), Place::After(before)),
+        let message = reached / EVENTS_EACH;
+        match self.has_several() {
+            false => (Some(reached), Place::After(reached)),
+            true if reached == self.passed(message) => (Some(reached), Place::After(message)),
+            true => ((message * EVENTS_EACH).checked_sub(1), Place::Again(message)),
         }
     }
 
@@ -72,11 +73,18 @@ impl Mapping {
     ///
     /// Appends nothing if the message is not what the configuration says.
     pub fn append(&self, message: &Message, lines: &mut String) -> Result<usize, Unreadable> {
+        if let Some(fault) = message.fault {
+            return unreadable(fault);
+        }
         let Some(value) = &message.value else { return Ok(0) };
         let text = std::str::from_utf8(value).map_err(|_| Unreadable("it is not UTF-8".to_owned()))?;
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Ok(0);
+        }
+        // A half of a character, which JSON can have and texts cannot: the service would refuse all that is sent with it.
+        if self.config.is_json() && (text.contains("\\u") && serde_json::from_str::<serde_json::Value>(text).is_err()) {
+            return unreadable("it is not JSON");
         }
         let begun = lines.len();
         let appended = match &self.config.each {
@@ -118,11 +126,14 @@ impl Mapping {
         }
         let first = message.position.checked_mul(EVENTS_EACH).filter(|first| first.checked_add(EVENTS_EACH).is_some());
         let first = first.ok_or_else(|| Unreadable("its position is too large for several events".to_owned()))?;
-        let mut made = 0;
+        let (mut made, begun) = (0, lines.len());
         for (at, element) in elements.iter().enumerate() {
             if let Some(cells) = self.config.parse(element.get())? {
                 self.event(&cells, message, first + at as u128, lines)?;
                 made += 1;
+                if lines.len() - begun > MAX_EVENTS_BYTES {
+                    return unreadable(format!("its events have more than {MAX_EVENTS_BYTES} bytes"));
+                }
             }
         }
         Ok(made)
@@ -154,6 +165,7 @@ mod tests {
             key: Some(Bytes::from("k-1")),
             headers,
             value: Some(Bytes::from(value.to_owned())),
+            fault: None,
         }
     }
 
@@ -191,7 +203,15 @@ mod tests {
             assert_eq!(line("", value), expected);
         }
         assert_eq!(lines("", "\u{feff} \n"), Ok(vec![]));
-        for value in ["[]", "1", "{", r#"{"type":"a"} x"#, r#"{"fields":{}}"#, r#"{"type":"a","at":"soon"}"#] {
+        for value in [
+            "[]",
+            "1",
+            "{",
+            r#"{"type":"a"} x"#,
+            r#"{"fields":{}}"#,
+            r#"{"type":"a","at":"soon"}"#,
+            r#"{"type":"\ud800"}"#,
+        ] {
             assert!(lines("", value).is_err(), "{value}");
         }
         let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(writing::MAX_EVENT));
@@ -233,11 +253,10 @@ mod tests {
 
     #[test]
     fn rows_have_columns_and_a_header() {
-        let config = "format = \"csv\"\ncolumns = [\"time\", \"shop\", \"n\", \"x\"]\ntype = \"sale\"\nat = \"time\"\nnumbers = [\"n\"]";
+        let config = "format = \"csv\"\ncolumns = [\"time\", \"shop\", \"n\", \"x\"]\ntype = \"sale\"\nat = \"time\"";
         assert_eq!(lines(config, "time,shop,n,x\r\n"), Ok(vec![]));
-        let expected = r#"{"type":"sale","fields":{"shop":"a, \"b\"","n":-1.50},"at":"2025-12-31T08:26:00Z"}"#;
+        let expected = r#"{"type":"sale","fields":{"shop":"a, \"b\"","n":"-1.50"},"at":"2025-12-31T08:26:00Z"}"#;
         assert_eq!(line(config, "2025-12-31 08:26:00,\"a, \"\"b\"\"\",-1.50,\n"), expected);
-        // The service says what is wrong about a number that is none.
         let expected = r#"{"type":"sale","fields":{"n":"many","x":"1"},"at":"2025-12-31T08:26:00Z"}"#;
         assert_eq!(line(config, "2025-12-31 08:26:00,,many,1"), expected);
         assert!(lines(config, "a,b").unwrap_err().contains("2 columns, and not 4"));
@@ -262,8 +281,9 @@ mod tests {
         let several = mapping(config);
         assert_eq!(several.passed(7), 8 * EVENTS_EACH - 1);
         // What was counted in part is sent again.
-        assert_eq!(several.go_on(7 * EVENTS_EACH + 1), (Some(7 * EVENTS_EACH - 1), Place::After(6)));
-        assert_eq!(several.go_on(1), (None, Place::Begin(Begin::Earliest)));
+        assert_eq!(several.go_on(7 * EVENTS_EACH + 1), (Some(7 * EVENTS_EACH - 1), Place::Again(7)));
+        assert_eq!(several.go_on(8 * EVENTS_EACH - 1), (Some(8 * EVENTS_EACH - 1), Place::After(7)));
+        assert_eq!(several.go_on(1), (None, Place::Again(0)));
         assert_eq!(mapping("").go_on(7), (Some(7), Place::After(7)));
     }
 }

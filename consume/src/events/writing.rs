@@ -70,7 +70,7 @@ impl Mapping {
                 _ => {}
             }
             let _ = write!(lines, ",{}:", json(name));
-            cell.write(lines, true);
+            cell.write(lines);
         }
         if !cells.has("type") {
             return unreadable("it has no 'type': say in [source.event] what it is");
@@ -86,7 +86,7 @@ impl Mapping {
         lines: &mut String,
     ) -> Result<Option<i64>, Unreadable> {
         let time = self.at(cells)?;
-        let EventConfig { kind, id, retract, fields, at, numbers, .. } = &self.config;
+        let EventConfig { kind, id, retract, fields, at, .. } = &self.config;
         match kind {
             Some(Chosen::Text(kind)) => {
                 let _ = write!(lines, ",\"type\":{}", json(kind));
@@ -115,7 +115,7 @@ impl Mapping {
                 lines.push(',');
             }
             let _ = write!(lines, "{}:", json(name));
-            cell.write(lines, numbers.iter().any(|number| number == name));
+            cell.write(lines);
         };
         match fields {
             Some(fields) => {

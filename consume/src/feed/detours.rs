@@ -7,7 +7,7 @@ use rolltop_client::Error;
 
 use super::{Detour, Ended, Feed, LOOKED_AT, MOMENT};
 use crate::choices::Decision;
-use crate::log::{After, Place};
+use crate::log::{After, MAX_MESSAGES, Place};
 use crate::portion::{Poison, Portion};
 use crate::seen::State;
 use crate::source::Reached;
@@ -28,13 +28,25 @@ impl Feed {
                 }
                 Err(error) => {
                     self.define = Some(boards);
-                    Detour::Fail(error.into(), Some(LOOKED_AT))
+                    match error.is_transient() {
+                        true => Detour::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
+                        false => Detour::Wait(
+                            State::Stopped(format!(
+                                "the source cannot be defined, which needs the scope 'manage': {error}"
+                            )),
+                            LOOKED_AT,
+                        ),
+                    }
                 }
             };
         }
         // A source that is gone was removed by somebody: made anew, it would count all of its log again.
         match error.is_transient() {
             true => Detour::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
+            false if error.code() == "unknown_source" => {
+                let text = format!("{error}; or start once with --define, unless somebody has removed it on purpose");
+                Detour::Wait(State::Stopped(text), LOOKED_AT)
+            }
             false => Detour::Wait(State::Stopped(error.to_string()), LOOKED_AT),
         }
     }
@@ -57,11 +69,17 @@ impl Feed {
             (Some(400 | 413 | 422), [message]) if portion.events > 0 => {
                 let why = error.to_string();
                 self.remembered.poison = Some(Poison { position: message.position, why });
-                Detour::Again
+                Detour::Narrower
             }
             (Some(400 | 413 | 422), [_, _, ..]) => {
+                if self.remembered.limit >= MAX_MESSAGES {
+                    tracing::warn!(
+                        source = self.seen.source,
+                        "a message is refused, and it is found out which: {error}"
+                    );
+                }
                 self.remembered.limit = portion.messages.len() / 2;
-                Detour::Again
+                Detour::Narrower
             }
             _ => Detour::Wait(State::Stopped(error.to_string()), LOOKED_AT),
         }

@@ -29,6 +29,8 @@ const REPEATED: u32 = 3;
 const MOMENT: Duration = Duration::from_secs(1);
 /// The longest pause while events wait for a board.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+/// How long somebody waits who waits for the end, if the log or the service cannot be reached.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is asked how long a log is.
 const REFRESH: Duration = Duration::from_secs(5);
 
@@ -87,6 +89,8 @@ pub enum Ended {
 enum Detour {
     /// The service is not where it was thought to be.
     Again,
+    /// It is found out which message the service refuses.
+    Narrower,
     /// Something is to pass first.
     Wait(State, Duration),
     Fail(anyhow::Error, Option<Duration>),
@@ -107,6 +111,7 @@ impl From<LogError> for Detour {
 impl Feed {
     /// Reads the log until it is told to stop, or is not what it was, or the fill has ended.
     pub async fn run(mut self) -> Ended {
+        let mut failing: Option<Instant> = None;
         loop {
             let Err(detour) = self.session().await;
             let (state, pause) = match detour {
@@ -118,6 +123,7 @@ impl Feed {
                     }
                     return ended;
                 }
+                Detour::Narrower => continue,
                 Detour::Again => (None, if self.remembered.failures == 0 { Duration::ZERO } else { self.growing() }),
                 Detour::Wait(state @ State::Stopped(_), _) if self.is_for_once() => {
                     self.seen.set(state);
@@ -126,6 +132,13 @@ impl Feed {
                 Detour::Wait(state, pause) => (Some(state), pause),
                 Detour::Fail(error, asked) => {
                     self.seen.failures.increment(1);
+                    // What was counted in the meantime was counted well.
+                    let since = *failing.filter(|_| self.remembered.failures > 0).get_or_insert_with(Instant::now);
+                    failing = Some(since);
+                    if self.is_for_once() && since.elapsed() >= PATIENCE {
+                        self.seen.set(State::Stopped(format!("{error:#}")));
+                        return Ended::Stopped;
+                    }
                     (Some(State::Failing(format!("{error:#}"))), asked.unwrap_or_else(|| self.growing()))
                 }
                 Detour::StandBy => {

@@ -202,7 +202,7 @@ impl KafkaLog {
         let is = metadata.topics.iter().find(|there| there.name == *topic).map(|there| there.topic_id);
         match is {
             Some(id) if id != self.partition.topic_id => Err(LogError::stop(format!(
-                "the topic '{topic}' was deleted and created again: the new one is a source of its own"
+                "the topic '{topic}' was deleted and created again: the new one is a source of its own, with another name"
             ))),
             _ => Ok(()),
         }
@@ -221,6 +221,7 @@ impl KafkaLog {
             headers: headers.collect(),
             key: record.key,
             value: record.value,
+            fault: None,
         })
     }
 }
@@ -240,6 +241,7 @@ impl Log for KafkaLog {
                 let next = i64::try_from(position).unwrap_or(i64::MAX - 1) + 1;
                 (next, Some(position))
             }
+            Place::Again(position) => (i64::try_from(position).unwrap_or(i64::MAX), None),
             Place::Begin(Begin::Earliest) => (low, None),
             Place::Begin(Begin::Latest) => (high, u128::try_from(high - 1).ok()),
             Place::Begin(Begin::At(time)) => {
@@ -273,7 +275,7 @@ impl Log for KafkaLog {
                     }
                     false => LogError::stop(format!(
                         "{topic}-{number} has no offset {next}: the end of the partition was lost, and what is written there \
-                         next would be taken for what is counted"
+                         next would be taken for what is counted; to go on, give the source another name"
                     )),
                 });
             }
@@ -285,7 +287,7 @@ impl Log for KafkaLog {
             let (topic, number, next) = (&self.config.topic, self.partition.number, self.next);
             return Err(LogError::stop(format!(
                 "{topic}-{number} goes on at {} and not at {next}: the end of the partition was lost, and what is written there \
-                 now would be taken for what is counted",
+                 now would be taken for what is counted; to go on, give the source another name",
                 first.offset
             )));
         }

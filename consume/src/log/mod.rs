@@ -33,6 +33,8 @@ pub struct Message {
     pub headers: Vec<(String, Bytes)>,
     /// `None` if it has none, as what marks a key of Kafka as deleted.
     pub value: Option<Bytes>,
+    /// Why it has no value although it should have one.
+    pub fault: Option<&'static str>,
 }
 
 /// Where to go in a log.
@@ -40,7 +42,19 @@ pub struct Message {
 pub enum Place {
     /// To what follows this position.
     After(u128),
+    /// To the message at this position, which is read again.
+    Again(u128),
     Begin(Begin),
+}
+
+impl Place {
+    /// Returns the position up to which the log was read before.
+    pub fn counted(self) -> Option<u128> {
+        match self {
+            Self::After(position) | Self::Again(position) => Some(position),
+            Self::Begin(_) => None,
+        }
+    }
 }
 
 /// A position after which a log goes on: `None` for its start.

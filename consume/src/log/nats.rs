@@ -22,6 +22,8 @@ use crate::variables::with_variables;
 const WAIT: Duration = Duration::from_secs(1);
 /// How long more messages are waited for after the first.
 const MORE: Duration = Duration::from_millis(20);
+/// After so many reads without a message there is none.
+const ENOUGH: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Where the stream is.
@@ -49,15 +51,17 @@ pub struct NatsLog {
     last: u64,
     /// Number of messages after it, as the server said with it.
     pending: Option<u64>,
-    /// The sequence of the last message of the stream.
+    /// The sequence of the last message of the stream, which may be deleted.
     end: u64,
+    /// Number of reads in a row that had nothing.
+    empty: u32,
 }
 
 impl NatsLog {
     pub fn new(config: &NatsConfig) -> Result<Self, LogError> {
         let url = with_variables(&config.url).map_err(|error| LogError::Stop(error.context("[source.nats] url")))?;
         let config = config.clone();
-        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0 })
+        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0, empty: 0 })
     }
 
     fn wrong(&self, error: impl Into<anyhow::Error>) -> LogError {
@@ -110,6 +114,7 @@ impl NatsLog {
             key: Some(bytes::Bytes::copy_from_slice(message.subject.as_bytes())),
             headers: headers.collect(),
             value: Some(message.payload.clone()),
+            fault: None,
         })
     }
 }
@@ -132,8 +137,9 @@ impl Log for NatsLog {
                 (from(last + 1), (last > 0).then(|| self.position(last)))
             }
             Place::Begin(Begin::At(time)) => (DeliverPolicy::ByStartTime { start_time: time }, Some(self.position(0))),
-            Place::After(position) => {
-                let (created, sequence) = ((position >> 64) as u64, position as u64);
+            Place::After(position) | Place::Again(position) => {
+                let again = u64::from(matches!(place, Place::Again(_)));
+                let (created, sequence) = ((position >> 64) as u64, (position as u64).saturating_sub(again));
                 if created > self.created {
                     return Err(LogError::stop(format!(
                         "the stream '{shown}' is older than the one of which messages are counted"
@@ -149,7 +155,7 @@ impl Log for NatsLog {
                 if sequence > last {
                     return Err(LogError::stop(format!(
                         "the stream '{shown}' ends at {last}, but messages up to {sequence} are counted: its end was lost, and \
-                         what is written there next would be taken for what is counted"
+                         what is written there next would be taken for what is counted; to go on, give the source another name"
                     )));
                 }
                 if gap.is_none() && first > sequence + 1 {
@@ -186,6 +192,7 @@ impl Log for NatsLog {
             wait = MORE;
         }
         self.messages = Some(stream);
+        self.empty = if messages.is_empty() { self.empty + 1 } else { 0 };
         // The client goes on by itself after failures, also with another stream of the same name.
         self.refresh().await?;
         Ok(messages)
@@ -207,8 +214,8 @@ impl Log for NatsLog {
     }
 
     fn is_at_end(&self) -> bool {
-        // Of a subject nobody says more than that nothing came.
-        self.config.subject.is_some() || self.end <= self.last
+        // Of a subject, and of deleted messages at the end, nobody says more than that nothing came.
+        self.end <= self.last || self.empty >= ENOUGH
     }
 }
 

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, Value, cmd};
@@ -41,6 +40,8 @@ pub struct RedisLog {
     last: Id,
     /// That of the last entry there is.
     newest: Id,
+    /// Whether the stream was not there: then all of it is new.
+    was_absent: bool,
     /// Number of entries of a portion: as many as make up its bytes, as far as is known.
     count: usize,
 }
@@ -66,7 +67,7 @@ impl RedisLog {
         let client = with_variables(&config.url).and_then(|url| Ok(redis::Client::open(url)?));
         let client = client.map_err(|error| LogError::Stop(error.context("[source.redis] url")))?;
         let (last, newest) = (Id::default(), Id::default());
-        Ok(Self { client, config: config.clone(), connection: None, last, newest, count: 100 })
+        Ok(Self { client, config: config.clone(), connection: None, last, newest, was_absent: false, count: 100 })
     }
 
     async fn connection(&mut self) -> redis::RedisResult<&mut MultiplexedConnection> {
@@ -113,7 +114,7 @@ impl RedisLog {
         match ends {
             Some(ends) => LogError::stop(format!(
                 "the stream '{stream}' ends at {}, but entries up to {last} are counted: it was made anew, or the server has \
-                 lost its end",
+                 lost its end; to go on, give the source another name",
                 ends.added
             )),
             // An empty server may be one that has not loaded its data.
@@ -125,19 +126,20 @@ impl RedisLog {
 
     fn message(&self, (id, fields): StreamEntry) -> Option<Message> {
         let id = Id::parse(&id)?;
-        let value = match &self.config.field {
+        let mut message = Message { position: id.position(), time: id.time(), ..Message::default() };
+        match &self.config.field {
             Some(name) => {
-                fields.into_iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| Bytes::from(value))
+                message.value =
+                    fields.into_iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| value.into());
+                message.fault = message.value.is_none().then_some("it has no field of that name: see [source.redis]");
             }
             None => {
-                let text = |value: Vec<u8>| serde_json::Value::from(String::from_utf8_lossy(&value));
-                let fields =
-                    fields.into_iter().map(|(name, value)| (String::from_utf8_lossy(&name).into_owned(), text(value)));
-                let object = serde_json::Value::Object(fields.collect());
-                Some(Bytes::from(object.to_string()))
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let fields = fields.iter().map(|(name, value)| (text(name), serde_json::Value::from(text(value))));
+                message.value = Some(serde_json::Value::Object(fields.collect()).to_string().into());
             }
-        };
-        Some(Message { position: id.position(), time: id.time(), value, ..Message::default() })
+        }
+        Some(message)
     }
 }
 
@@ -170,12 +172,18 @@ impl std::fmt::Display for Id {
 impl Log for RedisLog {
     async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
         let ends = self.ends().await?;
+        if ends.is_none() && place.counted().is_none() {
+            self.was_absent = true;
+            return Err(LogError::Later(anyhow::anyhow!("there is no stream '{}'", self.config.stream)));
+        }
         let added = ends.as_ref().map_or_else(Id::default, |ends| ends.added);
         self.newest = ends.as_ref().map_or_else(Id::default, |ends| ends.last);
         let after;
         (self.last, after) = match place {
             Place::After(position) => (Id::of(position), Some(position)),
+            Place::Again(position) => (Id::of(position.saturating_sub(1)), None),
             Place::Begin(Begin::Earliest) => (Id::default(), None),
+            Place::Begin(Begin::Latest) if self.was_absent => (Id::default(), None),
             Place::Begin(Begin::Latest) => (added, (added > Id::default()).then(|| added.position())),
             Place::Begin(Begin::At(time)) => {
                 // The last id that there could be before what is wanted: an entry need not have it.
@@ -185,13 +193,13 @@ impl Log for RedisLog {
             }
         };
         let mut gap = None;
-        if matches!(place, Place::After(_)) {
-            if added < self.last {
+        if let Some(counted) = place.counted() {
+            if added < Id::of(counted) {
                 return Err(self.made_anew(ends.as_ref()));
             }
-            let first = ends.and_then(|ends| ends.first).filter(|first| *first > self.last);
+            let first = ends.and_then(|ends| ends.first).filter(|first| *first > Id::of(counted));
             gap = first.map(|first| {
-                let (stream, last) = (&self.config.stream, self.last);
+                let (stream, last) = (&self.config.stream, Id::of(counted));
                 format!("entries between {last} and {first} may be missing: the stream '{stream}' was trimmed")
             });
         }
@@ -208,7 +216,7 @@ impl Log for RedisLog {
             entries.iter().flat_map(|(_, fields)| fields).map(|(name, value)| name.len() + value.len()).sum();
         if entries.len() == self.count {
             // The next portion may be as large as is useful.
-            self.count = (self.count * MAX_BYTES / bytes.max(1)).clamp(100, (self.count * 4).min(MAX_MESSAGES));
+            self.count = (self.count * MAX_BYTES / bytes.max(1)).clamp(1, (self.count * 4).min(MAX_MESSAGES));
         }
         let messages: Vec<Message> = entries.into_iter().filter_map(|entry| self.message(entry)).collect();
         if let Some(last) = messages.last() {

@@ -49,6 +49,35 @@ async fn a_message_that_makes_no_event_may_stop_the_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_with_several_events_counts_whole() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut events: Vec<Value> = (0..6).map(like).collect();
+    // The third one waits for some seconds, and with it some of those after it.
+    let soon = chrono::Utc::now() + chrono::Duration::seconds(63);
+    events[2]["at"] = soon.to_rfc3339().into();
+    let text = format!("{}\n{}\n", Value::from(events), Value::from(vec![like(6)]));
+    fs::write(setting.path("app.log"), text).unwrap();
+    let source = "file.path = \"app.log\"\nevent.each = \"\"";
+    let consumer = setting.consume("app", source, &["--define"]);
+    consumer.in_state("app", "waiting").await;
+    setting.counted("hot-posts", &expected(0..7)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_an_error_of_a_program_that_is_to_end() {
+    let Some(setting) = Setting::start().await else { return };
+    for (source, needle) in [
+        ("redis = { url = \"${NO_SUCH_VARIABLE}\", stream = \"s\" }", "NO_SUCH_VARIABLE"),
+        ("file.path = \"app.log\"", "--define"),
+    ] {
+        fs::write(setting.path("app.log"), format!("{}\n", like(0))).unwrap();
+        let mut consumer = setting.consume("app", source, &["--until-end"]);
+        assert!(!consumer.ended().await);
+        assert!(consumer.log().contains(needle), "{}", consumer.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_was_removed_is_not_made_anew() {
     let Some(setting) = Setting::start().await else { return };
     fs::write(setting.path("app.log"), format!("{}\n", like(0))).unwrap();
@@ -75,7 +104,7 @@ async fn a_check_shows_events_and_what_boards_do() {
     let (is_well, text) = command(setting.folder.path(), &["check", "web.toml"]).await;
     assert!(is_well, "{text}");
     for expected in [
-        r#""type":"like","fields":{"post_id":"/a","size":2326},"at":"2015-05-17T10:05:03Z"}"#,
+        r#""type":"like","fields":{"post_id":"/a","size":"2326"},"at":"2015-05-17T10:05:03Z"}"#,
         "hot-posts: 1 for /a",
         "communities: rejected, the field 'community' is missing",
         "makes no event: it is not a line of an access log",

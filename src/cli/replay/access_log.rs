@@ -104,8 +104,8 @@ pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLine<'l> {
     pub at: Timestamp,
-    /// The names of the fields that the line has, and their values: path, ip, method, status, user, agent, referrer and
-    /// bytes. Status and bytes are whole numbers.
+    /// The names of the fields that the line has, and their values: path, page (the path up to `?`), ip, method, status, user,
+    /// agent, referrer and bytes (`-` is 0).
     pub fields: Vec<(&'static str, Cow<'l, str>)>,
 }
 
@@ -126,7 +126,16 @@ pub fn parse_all(line: &[u8]) -> Option<AccessLine<'_>> {
     let mut fields = Vec::with_capacity(all.len());
     for (name, value) in all {
         let value = value.map(unescape).transpose().ok()?;
-        fields.extend(value.filter(|value| !value.is_empty() && value != "-").map(|value| (name, value)));
+        let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
+        match name {
+            "bytes" if value == "-" => fields.push((name, "0".into())),
+            _ if value == "-" => {}
+            "path" => {
+                fields.push(("page", without_query(&value).to_owned().into()));
+                fields.push((name, value));
+            }
+            _ => fields.push((name, value)),
+        }
     }
     Some(AccessLine { at, fields })
 }
@@ -277,12 +286,12 @@ mod tests {
         let texts: Vec<_> = line.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             texts.join(" "),
-            "path=/a/b.png?x=%20 ip=83.149.9.216 method=GET status=200 user=ann lee agent=Mozilla \"5\" \\ A \
+            "page=/a/b.png path=/a/b.png?x=%20 ip=83.149.9.216 method=GET status=200 user=ann lee agent=Mozilla \"5\" \\ A \
              referrer=http://example.com/ bytes=203023"
         );
         assert_eq!(line.at.to_string(), "2015-05-17T10:05:03Z");
         let bare = parse_all(br#"::1 - - [17/May/2015:10:05:03 +0000] "-" 304 -"#).unwrap();
-        assert_eq!(bare.fields, [("ip", "::1".into()), ("status", "304".into())]);
+        assert_eq!(bare.fields, [("ip", "::1".into()), ("status", "304".into()), ("bytes", "0".into())]);
         assert_eq!(parse_all(b"hello"), None);
     }
 

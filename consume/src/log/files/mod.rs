@@ -60,12 +60,14 @@ pub struct FileLog {
     later: u64,
     /// Where a file is missing, and since when.
     missing: Option<(Place, Instant)>,
+    /// Whether no file was there: then all of it is new.
+    was_absent: bool,
 }
 
 impl FileLog {
     pub fn new(config: FileConfig, time_of: TimeOf) -> Self {
         let place = Place::Begin(Begin::Earliest);
-        Self { config, time_of, place, reading: None, looked: None, later: 0, missing: None }
+        Self { config, time_of, place, reading: None, looked: None, later: 0, missing: None, was_absent: false }
     }
 
     fn files(&self) -> Result<Vec<LogFile>, LogError> {
@@ -76,8 +78,17 @@ impl FileLog {
     fn find(&mut self, place: Place) -> Result<Found, LogError> {
         (self.place, self.reading, self.looked) = (place, None, None);
         let files = self.files()?;
+        if files.is_empty() && place.counted().is_none() {
+            self.was_absent = true;
+            let shown = self.config.path.display();
+            return Err(LogError::Later(anyhow::anyhow!("{shown} is not there, or has no line with a time yet")));
+        }
         let (number, offset) = match place {
-            Place::After(position) => ((position >> OFFSET_BITS) as u64, (position & ((1 << OFFSET_BITS) - 1)) as u64),
+            Place::After(position) | Place::Again(position) => {
+                ((position >> OFFSET_BITS) as u64, (position & ((1 << OFFSET_BITS) - 1)) as u64)
+            }
+            // What was not there is all new.
+            Place::Begin(Begin::Latest) if self.was_absent => (0, 0),
             Place::Begin(Begin::Earliest) => (0, 0),
             Place::Begin(Begin::At(time)) => {
                 // The last file that begins before it, as a whole.
@@ -85,8 +96,6 @@ impl FileLog {
                 (files.iter().rev().map(|file| file.number).find(|number| *number <= time).unwrap_or(0), 0)
             }
             Place::Begin(Begin::Latest) => {
-                // What is written where nothing is yet is all new.
-                self.place = Place::Begin(Begin::Earliest);
                 let Some(file) = files.last() else { return Ok(Found::default()) };
                 let end = file.end_of_last_line().map_err(|error| unreadable(file, error))?;
                 self.open(file, end)?;
@@ -95,7 +104,7 @@ impl FileLog {
         };
         let next = files.iter().find(|file| file.number >= number);
         let is_there = next.is_some_and(|file| file.number == number);
-        let is_counted = matches!(place, Place::After(_));
+        let is_counted = place.counted().is_some();
         if is_counted && !is_there {
             self.is_missing_for_long(place, number)?;
         } else {
@@ -120,7 +129,12 @@ impl FileLog {
         }
         let gap = (is_counted && !is_there)
             .then(|| format!("the file that begins at {number} ms is gone; the next one is {}", file.path.display()));
-        self.open(file, if is_there { offset } else { 0 })?;
+        let offset = match place {
+            _ if !is_there => 0,
+            Place::Again(_) => file.begin_of_line(offset).map_err(|error| unreadable(file, error))?,
+            _ => offset,
+        };
+        self.open(file, offset)?;
         Ok(Found { after: None, gap })
     }
 
@@ -138,6 +152,7 @@ impl FileLog {
 
     fn open(&mut self, file: &LogFile, offset: u64) -> Result<(), LogError> {
         self.reading = Some(Reading::open(file, offset).map_err(|error| unreadable(file, error))?);
+        self.looked = None;
         Ok(())
     }
 
@@ -150,15 +165,18 @@ impl FileLog {
         }
         let Some(reading) = &mut self.reading else { return Ok(Vec::new()) };
         let lines = reading.lines().map_err(|error| LogError::later("cannot read on", error))?;
-        let Some(lines) = lines else {
-            // It was copied, and cut: what it was is a file of its own now.
-            let place = Place::After(reading.began());
-            return match self.find(place)?.gap {
-                None => Ok(Vec::new()),
-                Some(gap) => Err(LogError::later("the log goes on elsewhere", anyhow::anyhow!(gap))),
-            };
-        };
-        if lines.is_empty() { self.look_further() } else { Ok(lines) }
+        let Some((lines, is_at_end)) = lines else { return self.follow_copy() };
+        if lines.is_empty() && is_at_end { self.look_further() } else { Ok(lines) }
+    }
+
+    /// Goes on where the file that was read, which was copied and cut, is a file of its own now.
+    fn follow_copy(&mut self) -> Result<Vec<Message>, LogError> {
+        let Some(reading) = &self.reading else { return Ok(Vec::new()) };
+        let place = Place::After(reading.began());
+        match self.find(place)?.gap {
+            None => Ok(Vec::new()),
+            Some(gap) => Err(LogError::later("the log goes on elsewhere", anyhow::anyhow!(gap))),
+        }
     }
 
     /// At the end of what is there: goes on to the next file, if there is one and this one does not grow any more. Returns
@@ -172,8 +190,15 @@ impl FileLog {
         let Some(reading) = &mut self.reading else { return Ok(Vec::new()) };
         let mut later = files.iter().filter(|file| file.number > reading.number);
         self.later = later.clone().map(|file| file.size).sum();
-        let settled = reading.is_packed() || reading.grown.elapsed() >= Duration::from_secs(self.config.settle);
+        let settled = reading.has_settled(Duration::from_secs(self.config.settle));
         let Some(next) = later.next().filter(|_| settled) else { return Ok(Vec::new()) };
+        // What was written while it was looked comes first.
+        let last = reading.lines().map_err(|error| LogError::later("cannot read on", error))?;
+        match last {
+            None => return self.follow_copy(),
+            Some((lines, is_at_end)) if !lines.is_empty() || !is_at_end => return Ok(lines),
+            Some(_) => {}
+        }
         let rest = reading.rest();
         self.open(next, 0)?;
         Ok(rest.into_iter().collect())
@@ -216,6 +241,12 @@ impl Log for FileLog {
 
     fn is_at_end(&self) -> bool {
         // Without a look nobody knows whether there is another file.
-        self.reading.is_none() || (self.looked.is_some() && self.left() == Some(0))
+        let Some(reading) = self.reading.as_ref().filter(|_| self.looked.is_some() && self.left() == Some(0)) else {
+            return false;
+        };
+        if reading.has_part() {
+            tracing::warn!("the last line of {} has no end: it is not read", self.config.path.display());
+        }
+        true
     }
 }

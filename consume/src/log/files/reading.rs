@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -11,8 +11,8 @@ use super::position;
 use super::rotation::{self, LogFile};
 use crate::log::{MAX_BYTES, MAX_MESSAGES, Message};
 
-/// The longest line, in bytes. Of a longer one a message is made that nobody can read.
-const MAX_LINE: usize = 1 << 20;
+/// The longest line, in bytes. A longer one is a message without a value.
+pub const MAX_LINE: usize = 1 << 20;
 
 /// An open file. It stays the same one when it is renamed or removed.
 pub struct Reading {
@@ -51,15 +51,16 @@ impl Reading {
         Ok(Self { number, head, file: file_of, reader, offset, began: offset, part, is_too_long, grown })
     }
 
-    /// Reads the whole lines that are there, up to a portion. `None` if the file was cut and is another one now; then
-    /// nothing that was read counts.
-    pub fn lines(&mut self) -> io::Result<Option<Vec<Message>>> {
+    /// Reads the whole lines that are there, up to a portion, and returns them with whether there are no more. `None` if the
+    /// file was cut and is another one now; then nothing that was read counts.
+    pub fn lines(&mut self) -> io::Result<Option<(Vec<Message>, bool)>> {
         self.began = self.offset - self.part.len() as u64;
-        let (mut messages, mut bytes) = (Vec::new(), 0);
+        let (mut messages, mut bytes, mut is_at_end) = (Vec::new(), 0, false);
         while messages.len() < MAX_MESSAGES && bytes < MAX_BYTES {
             let left = (MAX_LINE + 1).saturating_sub(self.part.len()) as u64;
             let read = self.reader.by_ref().take(left).read_until(b'\n', &mut self.part)?;
             if read == 0 {
+                is_at_end = true;
                 break;
             }
             self.grown = Instant::now();
@@ -72,7 +73,7 @@ impl Reading {
                 self.part.clear();
             }
         }
-        Ok(self.is_same()?.then_some(messages))
+        Ok(self.is_same()?.then_some((messages, is_at_end)))
     }
 
     /// Returns what is after the last line end, when nothing more will come.
@@ -82,9 +83,13 @@ impl Reading {
 
     fn message(&mut self) -> Message {
         let line = std::mem::take(&mut self.part);
-        // What is too long is no text that anybody can read.
-        let value = if std::mem::take(&mut self.is_too_long) { Bytes::from_static(b"\xff") } else { Bytes::from(line) };
-        Message { position: position(self.number, self.offset), value: Some(value), ..Message::default() }
+        let is_too_long = std::mem::take(&mut self.is_too_long);
+        Message {
+            position: position(self.number, self.offset),
+            value: (!is_too_long).then(|| Bytes::from(line)),
+            fault: is_too_long.then_some("its line has more than 1 MiB"),
+            ..Message::default()
+        }
     }
 
     /// Returns whether the file still begins as it did.
@@ -109,7 +114,15 @@ impl Reading {
         size.saturating_sub(self.offset)
     }
 
-    pub fn is_packed(&self) -> bool {
-        self.file.is_none()
+    /// Returns whether there is a part of a line without an end.
+    pub fn has_part(&self) -> bool {
+        !self.part.is_empty() || self.is_too_long
+    }
+
+    /// Returns whether the file has not grown for this long, or cannot.
+    pub fn has_settled(&self, time: Duration) -> bool {
+        let Some(file) = &self.file else { return true };
+        let modified = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
+        self.grown.elapsed() >= time || modified.is_some_and(|elapsed| elapsed >= time)
     }
 }

@@ -9,11 +9,14 @@ use chrono::Utc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::FileConfig;
+use super::reading::MAX_LINE;
 use crate::log::{LogError, TimeOf};
 
 /// How much of a file is searched for a line with a time, in bytes and in lines.
 const HEAD: usize = 1 << 20;
 const HEAD_LINES: usize = 1_000;
+/// How much more of it is compared with that of others.
+const MORE: u64 = 16 << 10;
 /// How far the time of a first line may be ahead of the clock, in milliseconds.
 const A_DAY: i64 = 86_400_000;
 
@@ -24,6 +27,8 @@ pub struct LogFile {
     pub number: u64,
     /// The text up to the end of the line whose time is the number.
     pub head: Vec<u8>,
+    /// Some of the text after it, by which copies are told from files that begin with the same line.
+    after_head: Vec<u8>,
     pub is_packed: bool,
     /// The size as it is stored.
     pub size: u64,
@@ -79,7 +84,7 @@ fn in_order(mut files: Vec<LogFile>) -> Result<Vec<LogFile>, LogError> {
             )));
         }
         match kept.last() {
-            Some(last) if last.number == file.number && last.head != file.head => {
+            Some(last) if last.number == file.number && !last.is_same(&file) => {
                 return Err(LogError::stop(format!(
                     "{} and {shown} begin at the same time, {} ms, with other lines: which is first is not known",
                     last.path.display(),
@@ -129,14 +134,52 @@ impl LogFile {
             lines += 1;
             if let Some(number) = time_of(&head[begin..]).and_then(|time| u64::try_from(time).ok()) {
                 let (size, inode) = (metadata.len(), metadata.ino());
-                return Ok(Some(Self { path, number, head, is_packed, size, inode, is_current }));
+                let mut after_head = Vec::new();
+                match reader.take(MORE).read_to_end(&mut after_head) {
+                    Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+                    _ => {}
+                }
+                return Ok(Some(Self { path, number, head, after_head, is_packed, size, inode, is_current }));
             }
         }
         match is_current {
             true => Err(io::Error::new(io::ErrorKind::InvalidData, "none of its first lines has a time")),
-            // Something else whose name is similar.
-            false => Ok(None),
+            // It may be something else whose name is similar.
+            false => {
+                tracing::warn!("{} is not read: none of its first lines has a time", path.display());
+                Ok(None)
+            }
         }
+    }
+
+    /// Returns whether another file is the same one, of which either may be a part.
+    fn is_same(&self, other: &Self) -> bool {
+        self.head == other.head && self.after_head.iter().zip(&other.after_head).all(|(one, other)| one == other)
+    }
+
+    /// Returns the offset at which the line begins that ends at an offset.
+    pub fn begin_of_line(&self, end: u64) -> io::Result<u64> {
+        let mut file = self.open()?;
+        let mut offset = 0;
+        if !self.is_packed {
+            offset = end.saturating_sub(MAX_LINE as u64 + 1);
+            file.seek(SeekFrom::Start(offset))?;
+        }
+        let mut reader = if self.is_packed { text(file)?.0 } else { Box::new(BufReader::new(file)) };
+        let mut begin = offset;
+        while offset + 1 < end {
+            let buffer = reader.fill_buf()?;
+            let read = buffer.len().min((end - 1 - offset) as usize);
+            if read == 0 {
+                break;
+            }
+            if let Some(at) = buffer[..read].iter().rposition(|byte| *byte == b'\n') {
+                begin = offset + at as u64 + 1;
+            }
+            offset += read as u64;
+            reader.consume(read);
+        }
+        Ok(begin)
     }
 
     /// Opens the file. Fails if there is another one at its path by now.
@@ -230,12 +273,24 @@ mod tests {
     }
 
     #[test]
+    fn lines_begin_after_the_end_of_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.log");
+        fs::write(&path, "10\nab\n\nc").unwrap();
+        let file = LogFile::at(path, true, &time_of()).unwrap().unwrap();
+        for (end, begin) in [(3, 0), (6, 3), (7, 6), (8, 7)] {
+            assert_eq!(file.begin_of_line(end).unwrap(), begin, "{end}");
+        }
+    }
+
+    #[test]
     fn an_order_that_cannot_be_right_is_refused() {
         let future = format!("{}\n", Utc::now().timestamp_millis() + 2 * A_DAY);
         let untimed = "x\n".repeat(HEAD_LINES);
         for (files, needle) in [
             ([("app.log", "10\n"), ("app.log.1", "20\n")], "is older than that of"),
             ([("app.log", "x\n10\n"), ("app.log.1", "10\n")], "begin at the same time"),
+            ([("app.log", "10\n11\n"), ("app.log.1", "10\n12\n")], "begin at the same time"),
             ([("app.log", future.as_str()), ("app.log.1", "20\n")], "in the future"),
             ([("app.log", untimed.as_str()), ("app.log.1", "20\n")], "none of its first lines has a time"),
         ] {
