@@ -240,10 +240,12 @@ impl Log for FileLog {
     }
 
     fn is_at_end(&self) -> bool {
+        // Of what is counted there is nothing more.
+        let Some(reading) = &self.reading else { return true };
         // Without a look nobody knows whether there is another file.
-        let Some(reading) = self.reading.as_ref().filter(|_| self.looked.is_some() && self.left() == Some(0)) else {
+        if self.looked.is_none() || self.left() != Some(0) {
             return false;
-        };
+        }
         if reading.has_part() {
             tracing::warn!("the last line of {} has no end: it is not read", self.config.path.display());
         }
