@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::choices::Begin;
 use crate::config::{Config, SourceConfig};
 use crate::events::{self, Mapping};
-use crate::log::{Log, LogError, Message, Place};
+use crate::log::{Log, LogError, LogPlace, Message};
 
 /// Number of messages that are shown.
 const SHOWN: usize = 10;
@@ -81,7 +81,7 @@ async fn show(source: &SourceConfig, boards: Option<&[Counting]>, text: &mut Str
 
 /// Returns the first messages of a log.
 async fn first(log: &mut dyn Log) -> Result<Vec<Message>, LogError> {
-    log.go_to(Place::Begin(Begin::Earliest)).await?;
+    log.go_to(LogPlace::Begin(Begin::Earliest)).await?;
     for _ in 0..3 {
         let messages = log.read().await?;
         if !messages.is_empty() {

@@ -42,7 +42,7 @@ use tokio::task::JoinSet;
 
 use choices::{Begin, Decision};
 use config::Config;
-use feed::Ended;
+use feed::FeedEnd;
 use log::LogError;
 use seen::AllSeen;
 use source_logs::SourceLogs;
@@ -64,7 +64,7 @@ const GRACE: Duration = Duration::from_secs(10);
     args_conflicts_with_subcommands = true,
     arg_required_else_help = true
 )]
-struct Cli {
+struct Arguments {
     #[command(subcommand)]
     command: Option<Task>,
     #[command(flatten)]
@@ -125,7 +125,7 @@ struct FillArgs {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse();
+    let command = Arguments::parse();
     let command = command.command.or(command.run.map(Task::Run));
     let outcome = match command {
         None => Ok(()),
@@ -214,7 +214,7 @@ async fn fill(args: FillArgs) -> anyhow::Result<()> {
     let ended = async {
         let mut all_filled = true;
         while let Some(ended) = feeds.join_next().await {
-            all_filled &= matches!(ended, Ok(Ended::Filled));
+            all_filled &= matches!(ended, Ok(FeedEnd::Filled));
         }
         all_filled
     };

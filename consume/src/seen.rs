@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a feed does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum FeedState {
     Starting,
     Reading,
     /// Another program is ahead, and this one would take over.
@@ -33,9 +33,9 @@ pub enum State {
 }
 
 /// What is seen of a feed.
-pub struct Seen {
+pub struct FeedSeen {
     pub source: String,
-    state: Mutex<(State, Instant)>,
+    state: Mutex<(FeedState, Instant)>,
     pub sent: Counter,
     pub accepted: Counter,
     pub repeated: Counter,
@@ -49,9 +49,9 @@ pub struct Seen {
 }
 
 /// All feeds, which may become more.
-pub type AllSeen = Arc<Mutex<Vec<Arc<Seen>>>>;
+pub type AllSeen = Arc<Mutex<Vec<Arc<FeedSeen>>>>;
 
-impl State {
+impl FeedState {
     fn name(&self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -72,20 +72,20 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for FeedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         self.detail().map_or(Ok(()), |detail| write!(f, ": {detail}"))
     }
 }
 
-impl Seen {
+impl FeedSeen {
     pub fn new(source: &str) -> Self {
         let count = |name: &'static str| counter!(name, "source" => source.to_owned());
         let level = |name: &'static str| gauge!(name, "source" => source.to_owned());
         Self {
             source: source.to_owned(),
-            state: Mutex::new((State::Starting, Instant::now())),
+            state: Mutex::new((FeedState::Starting, Instant::now())),
             sent: count("rolltop_consume_events_sent_total"),
             accepted: count("rolltop_consume_events_accepted_total"),
             repeated: count("rolltop_consume_events_repeated_total"),
@@ -104,7 +104,7 @@ impl Seen {
         let (count, level) = (Counter::noop, Gauge::noop);
         Self {
             source: source.to_owned(),
-            state: Mutex::new((State::Starting, Instant::now())),
+            state: Mutex::new((FeedState::Starting, Instant::now())),
             sent: count(),
             accepted: count(),
             repeated: count(),
@@ -135,33 +135,33 @@ impl Seen {
     }
 
     /// Changes the state. Says so in the log if it is another one.
-    pub fn set(&self, state: State) {
+    pub fn set(&self, state: FeedState) {
         let mut now = self.state.lock();
         if now.0 == state {
             return;
         }
         let source = &self.source;
         match &state {
-            State::Stopped(why) => tracing::error!(source, "stopped: {why}"),
-            State::Failing(why) => tracing::warn!(source, "{why}"),
+            FeedState::Stopped(why) => tracing::error!(source, "stopped: {why}"),
+            FeedState::Failing(why) => tracing::warn!(source, "{why}"),
             other => tracing::info!(source, "{other}"),
         }
-        self.up.set(f64::from(u8::from(!matches!(state, State::Stopped(_) | State::Failing(_)))));
+        self.up.set(f64::from(u8::from(!matches!(state, FeedState::Stopped(_) | FeedState::Failing(_)))));
         // Different words for the same do not begin anew.
         let since = if now.0.name() == state.name() { now.1 } else { Instant::now() };
         *now = (state, since);
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> FeedState {
         self.state.lock().0.clone()
     }
 
     fn is_well(&self) -> bool {
         let (state, since) = &*self.state.lock();
         match state {
-            State::Stopped(_) => false,
-            State::Starting | State::Waiting(_) | State::Failing(_) => since.elapsed() < PATIENCE,
-            State::Reading | State::StandingBy | State::Filled => true,
+            FeedState::Stopped(_) => false,
+            FeedState::Starting | FeedState::Waiting(_) | FeedState::Failing(_) => since.elapsed() < PATIENCE,
+            FeedState::Reading | FeedState::StandingBy | FeedState::Filled => true,
         }
     }
 }

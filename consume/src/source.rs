@@ -15,7 +15,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 
 /// A source, or the fill of one of its boards.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ServiceSource {
     service: Service,
     pub name: String,
     pub fill: Option<String>,
@@ -37,15 +37,15 @@ pub struct Receipt {
     pub unmatched: u64,
     /// Number of events whose type no board counts.
     pub unknown: u64,
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedEvent>,
     #[serde(default)]
     pub rejected_counts: BTreeMap<String, u64>,
-    pub source: Progress,
+    pub source: SourceProgress,
 }
 
 /// How far the source is.
 #[derive(Debug, Deserialize)]
-pub struct Progress {
+pub struct SourceProgress {
     /// `None` if no board counts it yet.
     pub reached: Option<Reached>,
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct Progress {
 
 /// An event that a board has rejected.
 #[derive(Debug, Deserialize)]
-pub struct Rejected {
+pub struct RejectedEvent {
     /// The line of the event in the portion, from 1.
     pub line: Option<usize>,
     pub board: Option<String>,
@@ -78,7 +78,7 @@ impl TryFrom<String> for Reached {
     }
 }
 
-impl Source {
+impl ServiceSource {
     pub fn new(service: Service, name: String, fill: Option<String>) -> Self {
         Self { service, name, fill }
     }

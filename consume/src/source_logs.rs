@@ -13,10 +13,10 @@ use crate::choices::Choices;
 use crate::config::SourceConfig;
 use crate::dead_letters::DeadLetters;
 use crate::events::{self, Mapping};
-use crate::feed::{Ended, Feed, PATIENCE, Remembered};
+use crate::feed::{Feed, FeedEnd, PATIENCE, Remembered};
 use crate::log::{Log, LogError};
-use crate::seen::{AllSeen, Seen, State};
-use crate::source::Source;
+use crate::seen::{AllSeen, FeedSeen, FeedState};
+use crate::source::ServiceSource;
 
 /// How often it is looked for new partitions, and for any while there are none.
 const LOOK: Duration = Duration::from_secs(30);
@@ -61,10 +61,10 @@ impl SourceLogs {
         let SourceConfig { begin, on_unreadable, on_gap, take_over, dead_letters, boards, .. } = &self.config;
         let take_over = Duration::from_secs(*take_over);
         let dead_letters = dead_letters.as_deref().map(DeadLetters::open).transpose()?;
-        let seen = Arc::new(Seen::new(&name));
+        let seen = Arc::new(FeedSeen::new(&name));
         self.all.lock().push(seen.clone());
         Ok(Feed {
-            source: Source::new(self.service.clone(), name, self.fill.clone()),
+            source: ServiceSource::new(self.service.clone(), name, self.fill.clone()),
             log,
             mapping: self.mapping.clone(),
             choices: Choices { begin: *begin, on_unreadable: *on_unreadable, on_gap: *on_gap, take_over, until_end },
@@ -79,7 +79,7 @@ impl SourceLogs {
     /// Reads the logs until told to stop, also those that there are later. Or those that there are now, each to its end;
     /// returns whether that is reached.
     pub async fn read(self, define: bool, until_end: bool) -> bool {
-        let none = Arc::new(Seen::of_no_log(&self.config.name));
+        let none = Arc::new(FeedSeen::of_no_log(&self.config.name));
         let (mut feeds, mut known, mut stop) = (JoinSet::new(), BTreeSet::new(), self.stop.clone());
         let begun = Instant::now();
         let may_grow = !until_end && self.config.log().is_ok_and(|log| log.may_grow());
@@ -113,12 +113,12 @@ impl SourceLogs {
                 Err(error) => {
                     if until_end && (matches!(error, LogError::Stop(_)) || begun.elapsed() >= PATIENCE) {
                         let (LogError::Later(error) | LogError::Stop(error)) = error;
-                        none.set(State::Stopped(format!("{error:#}")));
+                        none.set(FeedState::Stopped(format!("{error:#}")));
                         return false;
                     }
                     none.set(match error {
-                        LogError::Later(error) => State::Failing(format!("{error:#}")),
-                        LogError::Stop(error) => State::Stopped(format!("{error:#}")),
+                        LogError::Later(error) => FeedState::Failing(format!("{error:#}")),
+                        LogError::Stop(error) => FeedState::Stopped(format!("{error:#}")),
                     });
                     let mut all = self.all.lock();
                     if !all.iter().any(|other| Arc::ptr_eq(other, &none)) {
@@ -133,7 +133,7 @@ impl SourceLogs {
         }
         let mut all_through = until_end;
         while let Some(ended) = feeds.join_next().await {
-            all_through &= matches!(ended, Ok(Ended::Through));
+            all_through &= matches!(ended, Ok(FeedEnd::Through));
         }
         if !until_end {
             // Those that have ended by themselves are seen as stopped until somebody has looked.

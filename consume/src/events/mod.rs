@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rolltop::cli::replay::time_format;
 use serde_json::value::RawValue;
 
-use crate::log::{After, Message, Place, TimeOf};
+use crate::log::{After, LogPlace, Message, TimeOf};
 use crate::path::MemberPath;
 pub use config::EventConfig;
 
@@ -46,12 +46,12 @@ impl Mapping {
 
     /// Returns where to go on if this is what has been counted: the position to send what follows with, and where that is
     /// in the log. A message of whose events some are counted is read again.
-    pub fn go_on(&self, reached: u128) -> (After, Place) {
+    pub fn go_on(&self, reached: u128) -> (After, LogPlace) {
         let message = reached / EVENTS_EACH;
         match self.has_several() {
-            false => (Some(reached), Place::After(reached)),
-            true if reached == self.passed(message) => (Some(reached), Place::After(message)),
-            true => ((message * EVENTS_EACH).checked_sub(1), Place::Again(message)),
+            false => (Some(reached), LogPlace::After(reached)),
+            true if reached == self.passed(message) => (Some(reached), LogPlace::After(message)),
+            true => ((message * EVENTS_EACH).checked_sub(1), LogPlace::Again(message)),
         }
     }
 
@@ -281,9 +281,9 @@ mod tests {
         let several = mapping(config);
         assert_eq!(several.passed(7), 8 * EVENTS_EACH - 1);
         // What was counted in part is sent again.
-        assert_eq!(several.go_on(7 * EVENTS_EACH + 1), (Some(7 * EVENTS_EACH - 1), Place::Again(7)));
-        assert_eq!(several.go_on(8 * EVENTS_EACH - 1), (Some(8 * EVENTS_EACH - 1), Place::After(7)));
-        assert_eq!(several.go_on(1), (None, Place::Again(0)));
-        assert_eq!(mapping("").go_on(7), (Some(7), Place::After(7)));
+        assert_eq!(several.go_on(7 * EVENTS_EACH + 1), (Some(7 * EVENTS_EACH - 1), LogPlace::Again(7)));
+        assert_eq!(several.go_on(8 * EVENTS_EACH - 1), (Some(8 * EVENTS_EACH - 1), LogPlace::After(7)));
+        assert_eq!(several.go_on(1), (None, LogPlace::Again(0)));
+        assert_eq!(mapping("").go_on(7), (Some(7), LogPlace::After(7)));
     }
 }

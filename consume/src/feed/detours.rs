@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use rolltop_client::Error;
 
-use super::{Detour, Ended, Feed, LOOKED_AT, MOMENT};
+use super::{Detour, Feed, FeedEnd, LOOKED_AT, MOMENT};
 use crate::choices::Decision;
-use crate::log::{After, MAX_MESSAGES, Place};
+use crate::log::{After, LogPlace, MAX_MESSAGES};
 use crate::portion::{Poison, Portion};
-use crate::seen::State;
+use crate::seen::FeedState;
 use crate::source::Reached;
 
 /// How often a program that stands by looks.
@@ -31,7 +31,7 @@ impl Feed {
                     match error.is_transient() {
                         true => Detour::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
                         false => Detour::Wait(
-                            State::Stopped(format!(
+                            FeedState::Stopped(format!(
                                 "the source cannot be defined, which needs the scope 'manage': {error}"
                             )),
                             LOOKED_AT,
@@ -45,9 +45,9 @@ impl Feed {
             true => Detour::Fail(anyhow::Error::msg(error.to_string()), error.retry_after()),
             false if error.code() == "unknown_source" => {
                 let text = format!("{error}; or start once with --define, unless somebody has removed it on purpose");
-                Detour::Wait(State::Stopped(text), LOOKED_AT)
+                Detour::Wait(FeedState::Stopped(text), LOOKED_AT)
             }
-            false => Detour::Wait(State::Stopped(error.to_string()), LOOKED_AT),
+            false => Detour::Wait(FeedState::Stopped(error.to_string()), LOOKED_AT),
         }
     }
 
@@ -56,7 +56,7 @@ impl Feed {
         match error.code() {
             "source_behind" => return Detour::Again,
             "source_waits" => {
-                let state = State::Waiting(error.detail().to_owned());
+                let state = FeedState::Waiting(error.detail().to_owned());
                 return Detour::Wait(state, error.retry_after().unwrap_or(MOMENT));
             }
             _ if error.is_transient() => {
@@ -81,12 +81,12 @@ impl Feed {
                 self.remembered.limit = portion.messages.len() / 2;
                 Detour::Narrower
             }
-            _ => Detour::Wait(State::Stopped(error.to_string()), LOOKED_AT),
+            _ => Detour::Wait(FeedState::Stopped(error.to_string()), LOOKED_AT),
         }
     }
 
     /// Says that messages are missing, once for each place.
-    pub(super) fn say_gap(&mut self, place: Place, gap: String) -> Result<(), Detour> {
+    pub(super) fn say_gap(&mut self, place: LogPlace, gap: String) -> Result<(), Detour> {
         if self.remembered.gap != Some(place) {
             self.remembered.gap = Some(place);
             self.seen.gaps.increment(1);
@@ -96,7 +96,7 @@ impl Feed {
             Decision::Pass => Ok(()),
             Decision::Stop => {
                 let text = format!("{gap}; to go on without them, start once with --pass-gaps");
-                Err(Detour::Wait(State::Stopped(text), LOOKED_AT))
+                Err(Detour::Wait(FeedState::Stopped(text), LOOKED_AT))
             }
         }
     }
@@ -104,7 +104,7 @@ impl Feed {
     /// Finds out whether another program sends the same, which has been the case for several portions.
     pub(super) async fn find_other(&mut self, reached: After) -> Detour {
         if self.pause(MOMENT).await {
-            return Detour::End(Ended::Told, None);
+            return Detour::End(FeedEnd::Told, None);
         }
         match self.source.ask().await {
             Ok(Some(Reached::At(position))) if Some(position) > reached => Detour::StandBy,

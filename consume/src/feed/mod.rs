@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use crate::choices::{Begin, Choices};
 use crate::dead_letters::DeadLetters;
 use crate::events::Mapping;
-use crate::log::{After, Log, LogError, MAX_MESSAGES, Message, Place};
+use crate::log::{After, Log, LogError, LogPlace, MAX_MESSAGES, Message};
 use crate::portion::{Poison, Portion};
-use crate::seen::{Seen, State};
-use crate::source::{Reached, Source};
+use crate::seen::{FeedSeen, FeedState};
+use crate::source::{Reached, ServiceSource};
 
 /// After this long without messages it is asked whether the service still is where it was: a restored backup is not.
 const IDLE: Duration = Duration::from_secs(5);
@@ -36,12 +36,12 @@ const REFRESH: Duration = Duration::from_secs(5);
 
 /// A log and its source.
 pub struct Feed {
-    pub source: Source,
+    pub source: ServiceSource,
     pub log: Box<dyn Log>,
     pub mapping: Arc<Mapping>,
     pub choices: Choices,
     pub dead_letters: Option<DeadLetters>,
-    pub seen: Arc<Seen>,
+    pub seen: Arc<FeedSeen>,
     /// The boards with which the source is defined, once, if the service does not know it.
     pub define: Option<Vec<String>>,
     pub stop: watch::Receiver<bool>,
@@ -60,7 +60,7 @@ pub struct Remembered {
     repeated: u32,
     failures: u32,
     /// The place for which a gap was said.
-    gap: Option<Place>,
+    gap: Option<LogPlace>,
     /// Whether it was said that no board counts the events.
     passed_all: bool,
     left_out: Vec<String>,
@@ -75,7 +75,7 @@ impl Default for Remembered {
 
 /// How a feed has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum FeedEnd {
     Filled,
     /// It was told to.
     Told,
@@ -92,42 +92,42 @@ enum Detour {
     /// It is found out which message the service refuses.
     Narrower,
     /// Something is to pass first.
-    Wait(State, Duration),
+    Wait(FeedState, Duration),
     Fail(anyhow::Error, Option<Duration>),
     /// Another program is ahead.
     StandBy,
-    End(Ended, Option<anyhow::Error>),
+    End(FeedEnd, Option<anyhow::Error>),
 }
 
 impl From<LogError> for Detour {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Later(error) => Detour::Fail(error, None),
-            LogError::Stop(error) => Detour::End(Ended::Stopped, Some(error)),
+            LogError::Stop(error) => Detour::End(FeedEnd::Stopped, Some(error)),
         }
     }
 }
 
 impl Feed {
     /// Reads the log until it is told to stop, or is not what it was, or the fill has ended.
-    pub async fn run(mut self) -> Ended {
+    pub async fn run(mut self) -> FeedEnd {
         let mut failing: Option<Instant> = None;
         loop {
             let Err(detour) = self.session().await;
             let (state, pause) = match detour {
                 Detour::End(ended, why) => {
                     match (ended, why) {
-                        (Ended::Filled, _) => self.seen.set(State::Filled),
-                        (_, Some(why)) => self.seen.set(State::Stopped(format!("{why:#}"))),
+                        (FeedEnd::Filled, _) => self.seen.set(FeedState::Filled),
+                        (_, Some(why)) => self.seen.set(FeedState::Stopped(format!("{why:#}"))),
                         _ => {}
                     }
                     return ended;
                 }
                 Detour::Narrower => continue,
                 Detour::Again => (None, if self.remembered.failures == 0 { Duration::ZERO } else { self.growing() }),
-                Detour::Wait(state @ State::Stopped(_), _) if self.is_for_once() => {
+                Detour::Wait(state @ FeedState::Stopped(_), _) if self.is_for_once() => {
                     self.seen.set(state);
-                    return Ended::Stopped;
+                    return FeedEnd::Stopped;
                 }
                 Detour::Wait(state, pause) => (Some(state), pause),
                 Detour::Fail(error, asked) => {
@@ -136,13 +136,13 @@ impl Feed {
                     let since = *failing.filter(|_| self.remembered.failures > 0).get_or_insert_with(Instant::now);
                     failing = Some(since);
                     if self.is_for_once() && since.elapsed() >= PATIENCE {
-                        self.seen.set(State::Stopped(format!("{error:#}")));
-                        return Ended::Stopped;
+                        self.seen.set(FeedState::Stopped(format!("{error:#}")));
+                        return FeedEnd::Stopped;
                     }
-                    (Some(State::Failing(format!("{error:#}"))), asked.unwrap_or_else(|| self.growing()))
+                    (Some(FeedState::Failing(format!("{error:#}"))), asked.unwrap_or_else(|| self.growing()))
                 }
                 Detour::StandBy => {
-                    self.seen.set(State::StandingBy);
+                    self.seen.set(FeedState::StandingBy);
                     self.stand_by().await;
                     (None, Duration::ZERO)
                 }
@@ -150,7 +150,7 @@ impl Feed {
             self.remembered.failures = self.remembered.failures.saturating_add(1);
             state.into_iter().for_each(|state| self.seen.set(state));
             if self.pause(pause).await {
-                return Ended::Told;
+                return FeedEnd::Told;
             }
         }
     }
@@ -162,8 +162,8 @@ impl Feed {
             Err(error) => return Err(self.unanswered(error).await),
         };
         let (mut after, place) = match reached {
-            None => (None, Place::Begin(self.choices.begin)),
-            Some(Reached::Start) => (None, Place::Begin(Begin::Earliest)),
+            None => (None, LogPlace::Begin(self.choices.begin)),
+            Some(Reached::Start) => (None, LogPlace::Begin(Begin::Earliest)),
             Some(Reached::At(position)) => self.mapping.go_on(position),
         };
         let found = self.log.go_to(place).await?;
@@ -182,12 +182,12 @@ impl Feed {
         let (mut heard, mut refreshed) = (Instant::now(), Instant::now());
         loop {
             if *self.stop.borrow() {
-                return Err(Detour::End(Ended::Told, None));
+                return Err(Detour::End(FeedEnd::Told, None));
             }
             if messages.is_empty() && self.choices.until_end {
                 self.log.refresh().await?;
                 if self.log.is_at_end() {
-                    return Err(Detour::End(Ended::Through, None));
+                    return Err(Detour::End(FeedEnd::Through, None));
                 }
             }
             let mut portion = self.portion(messages);
@@ -197,7 +197,7 @@ impl Feed {
                     self.log.refresh().await?;
                     refreshed = Instant::now();
                 }
-                self.seen.set(State::Reading);
+                self.seen.set(FeedState::Reading);
                 self.say_behind(&messages);
                 self.remembered.failures = 0;
                 continue;
@@ -210,7 +210,7 @@ impl Feed {
                 messages = rest;
             }
             if let Some(why) = stopped {
-                return Err(Detour::Wait(State::Stopped(why), LOOKED_AT));
+                return Err(Detour::Wait(FeedState::Stopped(why), LOOKED_AT));
             }
             if refreshed.elapsed() >= REFRESH {
                 self.log.refresh().await?;
@@ -249,27 +249,27 @@ impl Feed {
             None if portion.last.is_none() => return Ok(next?),
             None => {
                 let text = "no board of the source is defined yet".to_owned();
-                return Err(Detour::Wait(State::Waiting(text), IDLE));
+                return Err(Detour::Wait(FeedState::Waiting(text), IDLE));
             }
             Some(Reached::Start) => None,
             Some(Reached::At(position)) => Some(position),
         };
         if receipt.source.filled {
-            return Err(Detour::End(Ended::Filled, None));
+            return Err(Detour::End(FeedEnd::Filled, None));
         }
         if receipt.source.waiting > 0 {
             let codes: Vec<&str> = receipt.source.waiting_for.keys().map(String::as_str).collect();
             let text = format!("{} events wait ({})", receipt.source.waiting, codes.join(", "));
-            return Err(Detour::Wait(State::Waiting(text), self.growing().clamp(MOMENT, MAX_WAIT)));
+            return Err(Detour::Wait(FeedState::Waiting(text), self.growing().clamp(MOMENT, MAX_WAIT)));
         }
         if reached > expected {
             return Err(Detour::StandBy);
         }
         if reached < expected {
-            return Err(Detour::Wait(State::Waiting("a board is behind".to_owned()), MOMENT));
+            return Err(Detour::Wait(FeedState::Waiting("a board is behind".to_owned()), MOMENT));
         }
         self.remembered.failures = 0;
-        self.seen.set(State::Reading);
+        self.seen.set(FeedState::Reading);
         *after = reached;
         self.remembered.limit = (self.remembered.limit * 2).min(MAX_MESSAGES);
         if portion.events > 0 {

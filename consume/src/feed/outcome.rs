@@ -1,9 +1,9 @@
 //! What became of the messages that were sent: counted for those who watch, and kept where they do not count.
 
-use super::{Detour, Ended, Feed, MOMENT};
+use super::{Detour, Feed, FeedEnd, MOMENT};
 use crate::dead_letters::DeadLetter;
 use crate::portion::Portion;
-use crate::seen::State;
+use crate::seen::FeedState;
 use crate::source::Receipt;
 
 impl Feed {
@@ -48,10 +48,10 @@ impl Feed {
         // What the answer says is not said again: it is kept before anything else is done.
         while let Err(detour) = self.keep(&letters).await {
             if let Detour::Fail(error, _) = detour {
-                self.seen.set(State::Failing(format!("{error:#}")));
+                self.seen.set(FeedState::Failing(format!("{error:#}")));
             }
             if self.pause(MOMENT).await {
-                return Err(Detour::End(Ended::Told, None));
+                return Err(Detour::End(FeedEnd::Told, None));
             }
         }
         Ok(())

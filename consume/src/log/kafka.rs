@@ -14,7 +14,7 @@ use krafka::{Kafka, KrafkaError};
 use serde::Deserialize;
 use tokio::runtime::Handle;
 
-use super::{Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use super::{Arrival, Log, LogError, LogPlace, MAX_BYTES, MAX_MESSAGES, Message};
 use crate::choices::Begin;
 use crate::variables::with_variables;
 
@@ -228,7 +228,7 @@ impl KafkaLog {
 
 #[async_trait]
 impl Log for KafkaLog {
-    async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
+    async fn go_to(&mut self, place: LogPlace) -> Result<Arrival, LogError> {
         let consumer = match self.consumer.take() {
             Some(consumer) => consumer,
             None => Reader::new(self.consumer().await?),
@@ -237,14 +237,14 @@ impl Log for KafkaLog {
         let (low, high) = self.ends(&consumer).await?;
         let (topic, number) = (&self.config.topic, self.partition.number);
         let (next, after) = match place {
-            Place::After(position) => {
+            LogPlace::After(position) => {
                 let next = i64::try_from(position).unwrap_or(i64::MAX - 1) + 1;
                 (next, Some(position))
             }
-            Place::Again(position) => (i64::try_from(position).unwrap_or(i64::MAX), None),
-            Place::Begin(Begin::Earliest) => (low, None),
-            Place::Begin(Begin::Latest) => (high, u128::try_from(high - 1).ok()),
-            Place::Begin(Begin::At(time)) => {
+            LogPlace::Again(position) => (i64::try_from(position).unwrap_or(i64::MAX), None),
+            LogPlace::Begin(Begin::Earliest) => (low, None),
+            LogPlace::Begin(Begin::Latest) => (high, u128::try_from(high - 1).ok()),
+            LogPlace::Begin(Begin::At(time)) => {
                 let found = consumer.offsets_for_times(&[(topic, number)], time.timestamp_millis()).await;
                 let found = found.into_values().next().unwrap_or(Ok(-1)).map_err(|error| self.config.wrong(error))?;
                 let next = if found < 0 { high } else { found };
@@ -256,7 +256,7 @@ impl Log for KafkaLog {
         self.end = None;
         consumer.seek(topic, number, self.next).await.map_err(|error| self.config.wrong(error))?;
         self.consumer = Some(consumer);
-        Ok(Found { after, gap })
+        Ok(Arrival { after, gap })
     }
 
     async fn read(&mut self) -> Result<Vec<Message>, LogError> {

@@ -39,7 +39,7 @@ pub struct Message {
 
 /// Where to go in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LogPlace {
     /// To what follows this position.
     After(u128),
     /// To the message at this position, which is read again.
@@ -47,7 +47,7 @@ pub enum Place {
     Begin(Begin),
 }
 
-impl Place {
+impl LogPlace {
     /// Returns the position up to which the log was read before.
     pub fn counted(self) -> Option<u128> {
         match self {
@@ -62,7 +62,7 @@ pub type After = Option<u128>;
 
 /// Where a log goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Arrival {
     pub after: After,
     /// That messages are missing after the place that was asked for, and which, for people.
     pub gap: Option<String>,
@@ -74,7 +74,7 @@ pub struct Found {
 #[async_trait]
 pub trait Log: Send {
     /// Goes to a place, from which [`read`](Log::read) goes on.
-    async fn go_to(&mut self, place: Place) -> Result<Found, LogError>;
+    async fn go_to(&mut self, place: LogPlace) -> Result<Arrival, LogError>;
 
     /// Returns the next messages, up to [`MAX_MESSAGES`] and [`MAX_BYTES`]. Waits up to a second for the first. Is not
     /// called again after an error before the log has gone to a place.

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use super::{Arrival, Log, LogError, LogPlace, MAX_BYTES, MAX_MESSAGES, Message};
 use crate::choices::Begin;
 use crate::variables::with_variables;
 
@@ -121,7 +121,7 @@ impl NatsLog {
 
 #[async_trait]
 impl Log for NatsLog {
-    async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
+    async fn go_to(&mut self, place: LogPlace) -> Result<Arrival, LogError> {
         self.messages = None;
         let stream = self.stream().await?;
         let info = stream.cached_info();
@@ -131,14 +131,16 @@ impl Log for NatsLog {
         let shown = &self.config.stream;
         let mut gap = None;
         let (policy, after) = match place {
-            Place::Begin(Begin::Earliest) => (DeliverPolicy::All, None),
-            Place::Begin(Begin::Latest) => {
+            LogPlace::Begin(Begin::Earliest) => (DeliverPolicy::All, None),
+            LogPlace::Begin(Begin::Latest) => {
                 self.last = last;
                 (from(last + 1), (last > 0).then(|| self.position(last)))
             }
-            Place::Begin(Begin::At(time)) => (DeliverPolicy::ByStartTime { start_time: time }, Some(self.position(0))),
-            Place::After(position) | Place::Again(position) => {
-                let again = u64::from(matches!(place, Place::Again(_)));
+            LogPlace::Begin(Begin::At(time)) => {
+                (DeliverPolicy::ByStartTime { start_time: time }, Some(self.position(0)))
+            }
+            LogPlace::After(position) | LogPlace::Again(position) => {
+                let again = u64::from(matches!(place, LogPlace::Again(_)));
                 let (created, sequence) = ((position >> 64) as u64, (position as u64).saturating_sub(again));
                 if created > self.created {
                     return Err(LogError::stop(format!(
@@ -170,7 +172,7 @@ impl Log for NatsLog {
         let config = OrderedConfig { deliver_policy: policy, filter_subject, ..OrderedConfig::default() };
         let consumer = stream.create_consumer(config).await.map_err(|error| self.wrong(error))?;
         self.messages = Some(consumer.messages().await.map_err(|error| self.wrong(error))?);
-        Ok(Found { after, gap })
+        Ok(Arrival { after, gap })
     }
 
     async fn read(&mut self) -> Result<Vec<Message>, LogError> {

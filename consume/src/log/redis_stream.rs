@@ -10,7 +10,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, Value, cmd};
 use serde::Deserialize;
 
-use super::{Found, Log, LogError, MAX_BYTES, MAX_MESSAGES, Message, Place};
+use super::{Arrival, Log, LogError, LogPlace, MAX_BYTES, MAX_MESSAGES, Message};
 use crate::choices::Begin;
 use crate::variables::with_variables;
 
@@ -170,7 +170,7 @@ impl std::fmt::Display for Id {
 
 #[async_trait]
 impl Log for RedisLog {
-    async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
+    async fn go_to(&mut self, place: LogPlace) -> Result<Arrival, LogError> {
         let ends = self.ends().await?;
         if ends.is_none() && place.counted().is_none() {
             self.was_absent = true;
@@ -180,12 +180,12 @@ impl Log for RedisLog {
         self.newest = ends.as_ref().map_or_else(Id::default, |ends| ends.last);
         let after;
         (self.last, after) = match place {
-            Place::After(position) => (Id::of(position), Some(position)),
-            Place::Again(position) => (Id::of(position.saturating_sub(1)), None),
-            Place::Begin(Begin::Earliest) => (Id::default(), None),
-            Place::Begin(Begin::Latest) if self.was_absent => (Id::default(), None),
-            Place::Begin(Begin::Latest) => (added, (added > Id::default()).then(|| added.position())),
-            Place::Begin(Begin::At(time)) => {
+            LogPlace::After(position) => (Id::of(position), Some(position)),
+            LogPlace::Again(position) => (Id::of(position.saturating_sub(1)), None),
+            LogPlace::Begin(Begin::Earliest) => (Id::default(), None),
+            LogPlace::Begin(Begin::Latest) if self.was_absent => (Id::default(), None),
+            LogPlace::Begin(Begin::Latest) => (added, (added > Id::default()).then(|| added.position())),
+            LogPlace::Begin(Begin::At(time)) => {
                 // The last id that there could be before what is wanted: an entry need not have it.
                 let milliseconds = u64::try_from(time.timestamp_millis()).unwrap_or(0).saturating_sub(1);
                 let id = Id { milliseconds, sequence: u64::MAX };
@@ -203,7 +203,7 @@ impl Log for RedisLog {
                 format!("entries between {last} and {first} may be missing: the stream '{stream}' was trimmed")
             });
         }
-        Ok(Found { after, gap })
+        Ok(Arrival { after, gap })
     }
 
     async fn read(&mut self) -> Result<Vec<Message>, LogError> {

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::{Found, Log, LogError, Message, Place, TimeOf};
+use super::{Arrival, Log, LogError, LogPlace, Message, TimeOf};
 use crate::choices::Begin;
 use crate::path::MemberPath;
-use reading::Reading;
+use reading::OpenFile;
 use rotation::LogFile;
 
 /// The bits of a position that are the offset.
@@ -53,20 +53,20 @@ pub struct FileLog {
     config: FileConfig,
     time_of: TimeOf,
     /// Where to go when there is a file; what is read is after that.
-    place: Place,
-    reading: Option<Reading>,
+    place: LogPlace,
+    reading: Option<OpenFile>,
     /// When it was looked for the next file last, and the size of those that follow.
     looked: Option<Instant>,
     later: u64,
     /// Where a file is missing, and since when.
-    missing: Option<(Place, Instant)>,
+    missing: Option<(LogPlace, Instant)>,
     /// Whether no file was there: then all of it is new.
     was_absent: bool,
 }
 
 impl FileLog {
     pub fn new(config: FileConfig, time_of: TimeOf) -> Self {
-        let place = Place::Begin(Begin::Earliest);
+        let place = LogPlace::Begin(Begin::Earliest);
         Self { config, time_of, place, reading: None, looked: None, later: 0, missing: None, was_absent: false }
     }
 
@@ -75,7 +75,7 @@ impl FileLog {
     }
 
     /// Opens the file in which a place is. Opens nothing if no file is there yet.
-    fn find(&mut self, place: Place) -> Result<Found, LogError> {
+    fn find(&mut self, place: LogPlace) -> Result<Arrival, LogError> {
         (self.place, self.reading, self.looked) = (place, None, None);
         let files = self.files()?;
         if files.is_empty() && place.counted().is_none() {
@@ -84,22 +84,22 @@ impl FileLog {
             return Err(LogError::Later(anyhow::anyhow!("{shown} is not there, or has no line with a time yet")));
         }
         let (number, offset) = match place {
-            Place::After(position) | Place::Again(position) => {
+            LogPlace::After(position) | LogPlace::Again(position) => {
                 ((position >> OFFSET_BITS) as u64, (position & ((1 << OFFSET_BITS) - 1)) as u64)
             }
             // What was not there is all new.
-            Place::Begin(Begin::Latest) if self.was_absent => (0, 0),
-            Place::Begin(Begin::Earliest) => (0, 0),
-            Place::Begin(Begin::At(time)) => {
+            LogPlace::Begin(Begin::Latest) if self.was_absent => (0, 0),
+            LogPlace::Begin(Begin::Earliest) => (0, 0),
+            LogPlace::Begin(Begin::At(time)) => {
                 // The last file that begins before it, as a whole.
                 let time = u64::try_from(time.timestamp_millis()).unwrap_or(0);
                 (files.iter().rev().map(|file| file.number).find(|number| *number <= time).unwrap_or(0), 0)
             }
-            Place::Begin(Begin::Latest) => {
-                let Some(file) = files.last() else { return Ok(Found::default()) };
+            LogPlace::Begin(Begin::Latest) => {
+                let Some(file) = files.last() else { return Ok(Arrival::default()) };
                 let end = file.end_of_last_line().map_err(|error| unreadable(file, error))?;
                 self.open(file, end)?;
-                return Ok(Found { after: Some(position(file.number, end)), gap: None });
+                return Ok(Arrival { after: Some(position(file.number, end)), gap: None });
             }
         };
         let next = files.iter().find(|file| file.number >= number);
@@ -113,7 +113,7 @@ impl FileLog {
         let Some(file) = next else {
             let newest = files.iter().find(|file| file.is_current);
             return match newest.filter(|_| is_counted) {
-                None => Ok(Found::default()),
+                None => Ok(Arrival::default()),
                 Some(newest) => Err(LogError::stop(format!(
                     "what is counted goes to a file that begins at {number} ms, but {} begins at {} ms",
                     newest.path.display(),
@@ -131,15 +131,15 @@ impl FileLog {
             .then(|| format!("the file that begins at {number} ms is gone; the next one is {}", file.path.display()));
         let offset = match place {
             _ if !is_there => 0,
-            Place::Again(_) => file.begin_of_line(offset).map_err(|error| unreadable(file, error))?,
+            LogPlace::Again(_) => file.begin_of_line(offset).map_err(|error| unreadable(file, error))?,
             _ => offset,
         };
         self.open(file, offset)?;
-        Ok(Found { after: None, gap })
+        Ok(Arrival { after: None, gap })
     }
 
     /// Fails until a file has been missing for a moment.
-    fn is_missing_for_long(&mut self, place: Place, number: u64) -> Result<(), LogError> {
+    fn is_missing_for_long(&mut self, place: LogPlace, number: u64) -> Result<(), LogError> {
         match self.missing {
             Some((missing, since)) if missing == place && since.elapsed() >= MISSING => Ok(()),
             Some((missing, _)) if missing == place => Err(is_missing(number)),
@@ -151,7 +151,7 @@ impl FileLog {
     }
 
     fn open(&mut self, file: &LogFile, offset: u64) -> Result<(), LogError> {
-        self.reading = Some(Reading::open(file, offset).map_err(|error| unreadable(file, error))?);
+        self.reading = Some(OpenFile::open(file, offset).map_err(|error| unreadable(file, error))?);
         self.looked = None;
         Ok(())
     }
@@ -172,7 +172,7 @@ impl FileLog {
     /// Goes on where the file that was read, which was copied and cut, is a file of its own now.
     fn follow_copy(&mut self) -> Result<Vec<Message>, LogError> {
         let Some(reading) = &self.reading else { return Ok(Vec::new()) };
-        let place = Place::After(reading.began());
+        let place = LogPlace::After(reading.began());
         match self.find(place)?.gap {
             None => Ok(Vec::new()),
             Some(gap) => Err(LogError::later("the log goes on elsewhere", anyhow::anyhow!(gap))),
@@ -219,7 +219,7 @@ fn position(number: u64, offset: u64) -> u128 {
 
 #[async_trait]
 impl Log for FileLog {
-    async fn go_to(&mut self, place: Place) -> Result<Found, LogError> {
+    async fn go_to(&mut self, place: LogPlace) -> Result<Arrival, LogError> {
         tokio::task::block_in_place(|| self.find(place))
     }
 
@@ -232,7 +232,7 @@ impl Log for FileLog {
     }
 
     fn left(&self) -> Option<u64> {
-        Some(self.later + self.reading.as_ref().map_or(0, Reading::left))
+        Some(self.later + self.reading.as_ref().map_or(0, OpenFile::left))
     }
 
     fn size(&self, messages: &[Message]) -> u64 {

@@ -15,7 +15,7 @@ use crate::log::{MAX_BYTES, MAX_MESSAGES, Message};
 pub const MAX_LINE: usize = 1 << 20;
 
 /// An open file. It stays the same one when it is renamed or removed.
-pub struct Reading {
+pub struct OpenFile {
     pub number: u64,
     head: Vec<u8>,
     /// `None` if the file is packed, and does not change any more.
@@ -33,7 +33,7 @@ pub struct Reading {
     pub grown: Instant,
 }
 
-impl Reading {
+impl OpenFile {
     /// Opens a file at an offset of its text.
     pub fn open(file: &LogFile, offset: u64) -> io::Result<Self> {
         let mut source = file.open()?;
