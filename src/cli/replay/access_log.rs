@@ -109,7 +109,7 @@ pub struct AccessLine<'l> {
     pub fields: Vec<(&'static str, Cow<'l, str>)>,
 }
 
-/// Parses all fields of a line. Returns `None` if it is not one of an access log, or not UTF-8.
+/// Parses all fields of a line, but for those that are not UTF-8. Returns `None` if it is not one of an access log.
 pub fn parse_all(line: &[u8]) -> Option<AccessLine<'_>> {
     let raw = Raw::split(line)?;
     let at = time_format::access_log(std::str::from_utf8(raw.time).ok()?)?;
@@ -125,7 +125,8 @@ pub fn parse_all(line: &[u8]) -> Option<AccessLine<'_>> {
     ];
     let mut fields = Vec::with_capacity(all.len());
     for (name, value) in all {
-        let value = value.map(unescape).transpose().ok()?;
+        // What a client has sent need not be a text.
+        let value = value.and_then(|value| unescape(value).ok());
         let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
         match name {
             "bytes" if value == "-" => fields.push((name, "0".into())),
@@ -292,6 +293,9 @@ mod tests {
         assert_eq!(line.at.to_string(), "2015-05-17T10:05:03Z");
         let bare = parse_all(br#"::1 - - [17/May/2015:10:05:03 +0000] "-" 304 -"#).unwrap();
         assert_eq!(bare.fields, [("ip", "::1".into()), ("status", "304".into()), ("bytes", "0".into())]);
+        let foreign = r#"::1 - - [17/May/2015:10:05:03 +0000] "-" 304 - "http://\xe4/" "x""#;
+        assert_eq!(parse_all(foreign.as_bytes()).unwrap().fields.last(), Some(&("bytes", "0".into())));
+        assert_eq!(parse_all(foreign.as_bytes()).unwrap().fields.len(), 4);
         assert_eq!(parse_all(b"hello"), None);
     }
 
