@@ -160,7 +160,8 @@ impl Log for NatsLog {
                          what is written there next would be taken for what is counted; to go on, give the source another name"
                     )));
                 }
-                if gap.is_none() && first > sequence + 1 {
+                // Of a subject nobody says what was deleted.
+                if gap.is_none() && self.config.subject.is_none() && first > sequence + 1 {
                     gap = Some(format!("messages {} to {} of '{shown}' were deleted", sequence + 1, first - 1));
                 }
                 self.last = sequence;

@@ -197,7 +197,8 @@ impl Log for RedisLog {
             if added < Id::of(counted) {
                 return Err(self.made_anew(ends.as_ref()));
             }
-            let first = ends.and_then(|ends| ends.first).filter(|first| *first > Id::of(counted));
+            // Of a stream that is empty, what was added last is gone.
+            let first = ends.map(|ends| ends.first.unwrap_or(ends.added)).filter(|first| *first > Id::of(counted));
             gap = first.map(|first| {
                 let (stream, last) = (&self.config.stream, Id::of(counted));
                 format!("entries between {last} and {first} may be missing: the stream '{stream}' was trimmed")

@@ -114,6 +114,12 @@ async fn what_was_trimmed_is_said_and_may_stop_the_source() {
     setting.counted("hot-posts", &expected(0..10)).await;
     consumer.kill().await;
     stream.add(10..20).await;
+    stream.ask(&["XTRIM", "likes", "MAXLEN", "0"]).await;
+    consumer.start();
+    let (_, detail) = consumer.in_state("likes", "stopped").await;
+    assert!(detail.contains("was trimmed"), "{detail}");
+    consumer.kill().await;
+    stream.add(20..30).await;
     stream.ask(&["XTRIM", "likes", "MAXLEN", "5"]).await;
     consumer.start();
     let (is_well, detail) = consumer.in_state("likes", "stopped").await;
@@ -121,7 +127,7 @@ async fn what_was_trimmed_is_said_and_may_stop_the_source() {
     setting.counted("hot-posts", &expected(0..10)).await;
     consumer.kill().await;
     let _passing = setting.consume("likes", &source, &["--pass-gaps"]);
-    setting.counted("hot-posts", &expected((0..10).chain(15..20))).await;
+    setting.counted("hot-posts", &expected((0..10).chain(25..30))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

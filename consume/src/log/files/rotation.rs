@@ -15,8 +15,10 @@ use crate::log::{LogError, TimeOf};
 /// How much of a file is searched for a line with a time, in bytes and in lines.
 const HEAD: usize = 1 << 20;
 const HEAD_LINES: usize = 1_000;
-/// How much more of it is compared with that of others.
-const MORE: u64 = 16 << 10;
+/// How much of two files is compared that begin at the same time.
+const COMPARED: u64 = 1 << 20;
+/// How often it is looked again while files are renamed.
+const ATTEMPTS: usize = 10;
 /// How far the time of a first line may be ahead of the clock, in milliseconds.
 const A_DAY: i64 = 86_400_000;
 
@@ -27,8 +29,6 @@ pub struct LogFile {
     pub number: u64,
     /// The text up to the end of the line whose time is the number.
     pub head: Vec<u8>,
-    /// Some of the text after it, by which copies are told from files that begin with the same line.
-    after_head: Vec<u8>,
     pub is_packed: bool,
     /// The size as it is stored.
     pub size: u64,
@@ -40,26 +40,57 @@ pub struct LogFile {
 /// Returns the files that have a line with a time, the oldest first. Of several that are the same, as while one is copied or
 /// packed, it is one: the one that is written, else the longest that is not packed.
 pub fn list(config: &FileConfig, time_of: &TimeOf) -> Result<Vec<LogFile>, LogError> {
+    let mut names = names(config)?;
+    for _ in 0..ATTEMPTS {
+        let mut files = Vec::new();
+        for Name { path, is_current, .. } in &names {
+            // A file may go between any two steps.
+            match LogFile::at(path.clone(), *is_current, time_of) {
+                Ok(file) => files.extend(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(LogError::later(format!("cannot read {}", path.display()), error)),
+            }
+        }
+        let now = self::names(config)?;
+        // While names are shifted, a file may be under none of them when it is looked.
+        if now == names {
+            return in_order(files);
+        }
+        names = now;
+    }
+    Err(LogError::Later(anyhow::anyhow!("the files of {} are renamed all the time", config.path.display())))
+}
+
+/// A name in the folder, and which file it is.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    path: PathBuf,
+    inode: u64,
+    is_current: bool,
+}
+
+/// Returns the names of the file and of those that it was.
+fn names(config: &FileConfig) -> Result<Vec<Name>, LogError> {
     let path = &config.path;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let wrong = |error: io::Error| LogError::later(format!("cannot read {}", folder.display()), error);
-    let mut files = Vec::new();
+    let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let Ok(other) = entry.file_name().into_string() else { continue };
         let is_current = other == name;
-        if !is_current && !is_rotated(config, name, &other) {
-            continue;
-        }
-        // A file may go between any two steps.
-        match LogFile::at(entry.path(), is_current, time_of) {
-            Ok(file) => files.extend(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(LogError::later(format!("cannot read {}", entry.path().display()), error)),
+        if is_current || is_rotated(config, name, &other) {
+            let inode = match fs::metadata(entry.path()) {
+                Ok(metadata) => metadata.ino(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(LogError::later(format!("cannot read {}", entry.path().display()), error)),
+            };
+            names.push(Name { path: entry.path(), inode, is_current });
         }
     }
-    in_order(files)
+    names.sort();
+    Ok(names)
 }
 
 fn is_rotated(config: &FileConfig, name: &str, other: &str) -> bool {
@@ -83,16 +114,19 @@ fn in_order(mut files: Vec<LogFile>) -> Result<Vec<LogFile>, LogError> {
                 "the first line of {shown} is dated in the future: is its time that of the writer? See 'clock' of [source.file]"
             )));
         }
-        match kept.last() {
-            Some(last) if last.number == file.number && !last.is_same(&file) => {
+        let last = kept.last().filter(|last| last.number == file.number);
+        // One of them may be gone, which is seen when the names are read again.
+        let is_same = last.map_or(Ok(true), |last| last.is_same(&file)).unwrap_or(true);
+        match last {
+            Some(last) if !is_same => {
                 return Err(LogError::stop(format!(
                     "{} and {shown} begin at the same time, {} ms, with other lines: which is first is not known",
                     last.path.display(),
                     file.number
                 )));
             }
-            Some(last) if last.number == file.number => {}
-            _ => kept.push(file),
+            Some(_) => {}
+            None => kept.push(file),
         }
     }
     if let Some(at) = kept.iter().position(|file| file.is_current)
@@ -134,12 +168,7 @@ impl LogFile {
             lines += 1;
             if let Some(number) = time_of(&head[begin..]).and_then(|time| u64::try_from(time).ok()) {
                 let (size, inode) = (metadata.len(), metadata.ino());
-                let mut after_head = Vec::new();
-                match reader.take(MORE).read_to_end(&mut after_head) {
-                    Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
-                    _ => {}
-                }
-                return Ok(Some(Self { path, number, head, after_head, is_packed, size, inode, is_current }));
+                return Ok(Some(Self { path, number, head, is_packed, size, inode, is_current }));
             }
         }
         match is_current {
@@ -153,8 +182,15 @@ impl LogFile {
     }
 
     /// Returns whether another file is the same one, of which either may be a part.
-    fn is_same(&self, other: &Self) -> bool {
-        self.head == other.head && self.after_head.iter().zip(&other.after_head).all(|(one, other)| one == other)
+    fn is_same(&self, other: &Self) -> io::Result<bool> {
+        let begin = |file: &Self| {
+            let mut read = Vec::new();
+            match text(file.open()?)?.0.take(COMPARED).read_to_end(&mut read) {
+                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+                _ => Ok(read),
+            }
+        };
+        Ok(begin(self)?.iter().zip(&begin(other)?).all(|(one, other)| one == other))
     }
 
     /// Returns the offset at which the line begins that ends at an offset.
