@@ -37,8 +37,8 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
     };
     let mut all_read = true;
     for source in &config.sources {
-        if let Err(LogError::Later(error) | LogError::Stop(error)) = show(source, boards.as_deref(), &mut text).await {
-            let _ = writeln!(text, "{}: {error:#}", source.name);
+        if let Err(error) = show(source, boards.as_deref(), &mut text).await {
+            let _ = writeln!(text, "{}: {:#}", source.name, anyhow::Error::from(error));
             all_read = false;
         }
     }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use rolltop::access::BoardPattern;
+use rolltop::board::SourceName;
 use rolltop_client::Service;
 use serde::Deserialize;
 
@@ -96,10 +98,8 @@ impl Config {
         }
         for (at, source) in config.sources.iter().enumerate() {
             let SourceConfig { name, .. } = source;
-            let is_name = name.len() <= 100
-                && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-            if !is_name {
+            // A partition adds to it.
+            if name.len() > 100 || SourceName::parse(name).is_err() {
                 bail!("'{name}' is not the name of a source: up to 100 of the characters A-Z a-z 0-9 . _ -");
             }
             if config.sources[..at].iter().any(|other| other.name == *name) {
@@ -128,8 +128,7 @@ impl SourceConfig {
 
     /// Returns whether the source would have this board, if it is defined as here.
     pub fn is_for(&self, board: &str) -> bool {
-        let is =
-            |pattern: &String| pattern.strip_suffix('*').map_or(board == pattern, |begin| board.starts_with(begin));
+        let is = |text: &String| text.parse().is_ok_and(|pattern: BoardPattern| pattern.includes(board));
         self.boards.as_ref().is_none_or(|boards| boards.iter().any(is))
     }
 

@@ -35,23 +35,20 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
+use rolltop::cli::signals::{StopSignals, survive_file_size_limit};
 use rolltop::config::LogFormat;
-use tokio::signal::unix::SignalKind;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use choices::{Begin, Decision};
 use config::Config;
 use feed::FeedEnd;
-use log::LogError;
 use seen::AllSeen;
 use source_logs::SourceLogs;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The signal that a file is larger than may be.
-const SIGXFSZ: i32 = 25;
 /// How long is waited for answers when the program is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -160,8 +157,8 @@ async fn carry_out(command: Task) -> anyhow::Result<()> {
 /// Reads all logs until the program is told to stop.
 async fn run(args: RunArgs) -> anyhow::Result<()> {
     start_logging(args.json_log);
-    // Where the size of files is limited, writing a larger one is an error, and not the end of the program.
-    let _limited = tokio::signal::unix::signal(SignalKind::from_raw(SIGXFSZ));
+    survive_file_size_limit()?;
+    let mut signals = StopSignals::new()?;
     let mut config = Config::read(&args.file)?;
     if args.pass_gaps {
         config.sources.iter_mut().for_each(|source| source.on_gap = Decision::Pass);
@@ -181,7 +178,7 @@ async fn run(args: RunArgs) -> anyhow::Result<()> {
     }
     let mut all_through = true;
     tokio::select! {
-        () = told() => {}
+        () = signals.next() => {}
         () = async {
             while let Some(is_through) = logs.join_next().await {
                 all_through &= matches!(is_through, Ok(true));
@@ -199,6 +196,8 @@ async fn run(args: RunArgs) -> anyhow::Result<()> {
 /// Sends the past of a log to a board.
 async fn fill(args: FillArgs) -> anyhow::Result<()> {
     start_logging(false);
+    survive_file_size_limit()?;
+    let mut signals = StopSignals::new()?;
     let config = Config::read(&args.file)?;
     let Some(mut source) = config.sources.into_iter().find(|source| source.name == args.source) else {
         bail!("{} has no source '{}'", args.file.display(), args.source);
@@ -208,7 +207,7 @@ async fn fill(args: FillArgs) -> anyhow::Result<()> {
     let all = AllSeen::default();
     let of = SourceLogs::new(config.service.connect()?, source, Some(args.board.clone()), &all, &stop)?;
     let mut feeds = JoinSet::new();
-    for (name, log) in of.open().await.map_err(|(LogError::Later(error) | LogError::Stop(error))| error)? {
+    for (name, log) in of.open().await? {
         feeds.spawn(of.feed(name, log, false, false)?.run());
     }
     let ended = async {
@@ -219,7 +218,7 @@ async fn fill(args: FillArgs) -> anyhow::Result<()> {
         all_filled
     };
     tokio::select! {
-        () = told() => bail!("told to stop; the same command goes on where it was"),
+        () = signals.next() => bail!("told to stop; the same command goes on where it was"),
         all_filled = ended => match all_filled {
             true => println!("{} is filled", args.board),
             false => bail!("the fill has not ended"),
@@ -230,20 +229,4 @@ async fn fill(args: FillArgs) -> anyhow::Result<()> {
 
 fn start_logging(is_json: bool) {
     rolltop::telemetry::start_logging(if is_json { LogFormat::Json } else { LogFormat::Text });
-}
-
-/// Waits for the word to stop: Ctrl-C, or SIGTERM.
-async fn told() {
-    let mut terminate = match tokio::signal::unix::signal(SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(error) => {
-            tracing::warn!("SIGTERM is not noticed: {error}");
-            let _ = tokio::signal::ctrl_c().await;
-            return;
-        }
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
 }

@@ -81,8 +81,17 @@ impl fmt::Display for FeedState {
 
 impl FeedSeen {
     pub fn new(source: &str) -> Self {
-        let count = |name: &'static str| counter!(name, "source" => source.to_owned());
-        let level = |name: &'static str| gauge!(name, "source" => source.to_owned());
+        let count = |name| counter!(name, "source" => source.to_owned());
+        let level = |name| gauge!(name, "source" => source.to_owned());
+        Self::with(source, count, level)
+    }
+
+    /// Returns what is seen of a source while it has no log. It has no metrics.
+    pub fn of_no_log(source: &str) -> Self {
+        Self::with(source, |_| Counter::noop(), |_| Gauge::noop())
+    }
+
+    fn with(source: &str, count: impl Fn(&'static str) -> Counter, level: impl Fn(&'static str) -> Gauge) -> Self {
         Self {
             source: source.to_owned(),
             state: Mutex::new((FeedState::Starting, Instant::now())),
@@ -96,25 +105,6 @@ impl FeedSeen {
             behind: level("rolltop_consume_behind"),
             behind_seconds: level("rolltop_consume_behind_seconds"),
             up: level("rolltop_consume_up"),
-        }
-    }
-
-    /// Returns what is seen of a source while it has no log. It has no metrics.
-    pub fn of_no_log(source: &str) -> Self {
-        let (count, level) = (Counter::noop, Gauge::noop);
-        Self {
-            source: source.to_owned(),
-            state: Mutex::new((FeedState::Starting, Instant::now())),
-            sent: count(),
-            accepted: count(),
-            repeated: count(),
-            passed: count(),
-            unreadable: count(),
-            gaps: count(),
-            failures: count(),
-            behind: level(),
-            behind_seconds: level(),
-            up: level(),
         }
     }
 

@@ -107,19 +107,17 @@ impl SourceLogs {
                     }
                 }
                 // Logs that were there go on being read.
-                Err(LogError::Later(error) | LogError::Stop(error)) if !known.is_empty() => {
+                Err(error) if !known.is_empty() => {
+                    let error = anyhow::Error::from(error);
                     tracing::warn!(source = self.config.name, "cannot look for new partitions: {error:#}");
                 }
                 Err(error) => {
-                    if until_end && (matches!(error, LogError::Stop(_)) || begun.elapsed() >= PATIENCE) {
-                        let (LogError::Later(error) | LogError::Stop(error)) = error;
-                        none.set(FeedState::Stopped(format!("{error:#}")));
+                    let is_final = matches!(error, LogError::Stop(_)) || (until_end && begun.elapsed() >= PATIENCE);
+                    let why = format!("{:#}", anyhow::Error::from(error));
+                    none.set(if is_final { FeedState::Stopped(why) } else { FeedState::Failing(why) });
+                    if until_end && is_final {
                         return false;
                     }
-                    none.set(match error {
-                        LogError::Later(error) => FeedState::Failing(format!("{error:#}")),
-                        LogError::Stop(error) => FeedState::Stopped(format!("{error:#}")),
-                    });
                     let mut all = self.all.lock();
                     if !all.iter().any(|other| Arc::ptr_eq(other, &none)) {
                         all.push(none.clone());

@@ -31,6 +31,7 @@ pub mod replay;
 mod rollover;
 mod serve;
 mod server;
+pub mod signals;
 mod tiers;
 mod tokens;
 mod top;

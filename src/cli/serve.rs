@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use crate::app::{Application, StartError};
 use crate::config::{Config, Settings, StoreChoice};
 use crate::http::ConsoleMode;
 use crate::{descriptors, telemetry};
 
 use super::CommandError;
+use super::signals::{StopSignals, survive_file_size_limit};
 
 /// The configuration to serve with.
 #[derive(Debug, clap::Args)]
@@ -62,32 +61,4 @@ fn print_banner(config: &Config, application: &Application) {
     );
     // Standard output may be closed, or a file on a full disk. The service must run in any case.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
-}
-
-/// The signals that stop the service: SIGTERM and SIGINT.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for the next signal.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// Lets a write that exceeds the limit of file sizes (`ulimit -f`) fail like a write to a full disk. By default the
-/// system ends the process with SIGXFSZ.
-fn survive_file_size_limit() -> std::io::Result<()> {
-    let file_size_exceeded = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
-    // The handler stays installed when the stream of signals is dropped.
-    signal(file_size_exceeded).map(drop)
 }

@@ -62,11 +62,10 @@ impl Mapping {
 
     /// Returns the position of the last event that a message can have.
     pub fn passed(&self, message: u128) -> u128 {
-        if self.config.each.is_some() {
-            message.saturating_mul(EVENTS_EACH).saturating_add(EVENTS_EACH - 1)
-        } else {
-            message
+        if !self.has_several() {
+            return message;
         }
+        message.saturating_mul(EVENTS_EACH).saturating_add(EVENTS_EACH - 1)
     }
 
     /// Appends the events of a message to `lines`. Returns their number; 0 if it has none, as a message without value.

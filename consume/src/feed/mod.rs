@@ -193,24 +193,20 @@ impl Feed {
             let mut portion = self.portion(messages);
             if portion.lines.is_empty() && portion.stopped.is_none() && heard.elapsed() < IDLE {
                 messages = self.log.read().await?;
-                if refreshed.elapsed() >= REFRESH {
-                    self.log.refresh().await?;
-                    refreshed = Instant::now();
-                }
                 self.seen.set(FeedState::Reading);
-                self.say_behind(&messages);
                 self.remembered.failures = 0;
-                continue;
-            }
-            let (stopped, rest) = (portion.stopped.take(), std::mem::take(&mut portion.rest));
-            if !portion.lines.is_empty() || stopped.is_none() {
-                messages = self.send(&mut after, portion, rest).await?;
-                heard = Instant::now();
             } else {
-                messages = rest;
-            }
-            if let Some(why) = stopped {
-                return Err(Detour::Wait(FeedState::Stopped(why), LOOKED_AT));
+                let (stopped, rest) = (portion.stopped.take(), std::mem::take(&mut portion.rest));
+                // What is before the message that stops the source is counted.
+                if stopped.is_none() || !portion.lines.is_empty() {
+                    messages = self.send(&mut after, portion, rest).await?;
+                    heard = Instant::now();
+                } else {
+                    messages = rest;
+                }
+                if let Some(why) = stopped {
+                    return Err(Detour::Wait(FeedState::Stopped(why), LOOKED_AT));
+                }
             }
             if refreshed.elapsed() >= REFRESH {
                 self.log.refresh().await?;

@@ -221,7 +221,7 @@ impl KafkaLog {
             headers: headers.collect(),
             key: record.key,
             value: record.value,
-            fault: None,
+            ..Message::default()
         })
     }
 }
@@ -239,7 +239,7 @@ impl Log for KafkaLog {
         let (next, after) = match place {
             LogPlace::After(position) => {
                 let next = i64::try_from(position).unwrap_or(i64::MAX - 1) + 1;
-                (next, Some(position))
+                (next, None)
             }
             LogPlace::Again(position) => (i64::try_from(position).unwrap_or(i64::MAX), None),
             LogPlace::Begin(Begin::Earliest) => (low, None),

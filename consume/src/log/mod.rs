@@ -63,6 +63,7 @@ pub type After = Option<u128>;
 /// Where a log goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
+    /// The position before the place where it is begun. `None` for its start, and if it is not begun.
     pub after: After,
     /// That messages are missing after the place that was asked for, and which, for people.
     pub gap: Option<String>,
@@ -117,6 +118,12 @@ impl LogError {
     /// Returns one that somebody has to look at.
     pub fn stop(text: impl fmt::Display) -> Self {
         Self::Stop(anyhow::anyhow!("{text}"))
+    }
+}
+
+impl From<LogError> for anyhow::Error {
+    fn from((LogError::Later(error) | LogError::Stop(error)): LogError) -> Self {
+        error
     }
 }
 

@@ -114,7 +114,7 @@ impl NatsLog {
             key: Some(bytes::Bytes::copy_from_slice(message.subject.as_bytes())),
             headers: headers.collect(),
             value: Some(message.payload.clone()),
-            fault: None,
+            ..Message::default()
         })
     }
 }
@@ -165,7 +165,7 @@ impl Log for NatsLog {
                     gap = Some(format!("messages {} to {} of '{shown}' were deleted", sequence + 1, first - 1));
                 }
                 self.last = sequence;
-                (from(sequence + 1), Some(position))
+                (from(sequence + 1), None)
             }
         };
         self.pending = None;

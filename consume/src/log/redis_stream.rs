@@ -2,6 +2,7 @@
 //!
 //! The position of an entry is the first number of its id × 2^64 + the second.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -99,13 +100,13 @@ impl RedisLog {
         if !exists {
             return Ok(None);
         }
-        let info: Vec<(String, Value)> = self.ask(cmd("XINFO").arg("STREAM").arg(&stream)).await?;
-        let added = info.iter().find(|(name, _)| name == "last-generated-id").map(|(_, value)| value.clone());
-        let added = added.and_then(|value| String::from_redis_value(value).ok()).and_then(|id| Id::parse(&id));
-        let id_of = |entries: Vec<StreamEntry>| entries.first().and_then(|(id, _)| Id::parse(id));
-        let first = self.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+").arg("COUNT").arg(1)).await?;
-        let last = self.ask(cmd("XREVRANGE").arg(&stream).arg("+").arg("-").arg("COUNT").arg(1)).await?;
-        Ok(Some(Ends { first: id_of(first), last: id_of(last).unwrap_or_default(), added: added.unwrap_or_default() }))
+        let info: HashMap<String, Value> = self.ask(cmd("XINFO").arg("STREAM").arg(&stream)).await?;
+        // An entry is its id and its fields.
+        let first_of = |value: &Value| value.as_sequence().and_then(<[Value]>::first).cloned();
+        let id = |value: Option<Value>| Id::parse(&String::from_redis_value(value?).ok()?);
+        let entry = |name: &str| id(info.get(name).and_then(first_of));
+        let added = id(info.get("last-generated-id").cloned()).unwrap_or_default();
+        Ok(Some(Ends { first: entry("first-entry"), last: entry("last-entry").unwrap_or_default(), added }))
     }
 
     /// Returns the error of a stream that does not go as far as it is counted.
@@ -180,7 +181,7 @@ impl Log for RedisLog {
         self.newest = ends.as_ref().map_or_else(Id::default, |ends| ends.last);
         let after;
         (self.last, after) = match place {
-            LogPlace::After(position) => (Id::of(position), Some(position)),
+            LogPlace::After(position) => (Id::of(position), None),
             LogPlace::Again(position) => (Id::of(position.saturating_sub(1)), None),
             LogPlace::Begin(Begin::Earliest) => (Id::default(), None),
             LogPlace::Begin(Begin::Latest) if self.was_absent => (Id::default(), None),

@@ -1,14 +1,13 @@
 //! Streams of NATS JetStream, of a real server.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use tokio::process::{Child, Command};
 
+use crate::kills::{TestLog, survive};
 use crate::running::{Setting, expected, like};
 use crate::support::free_port;
 use crate::waiting::Wait;
@@ -73,9 +72,14 @@ impl Nats {
             wait.rest(error.to_string()).await;
         }
     }
+}
 
-    /// Publishes, and waits until all of it is stored.
-    async fn publish(&self, numbers: std::ops::Range<u64>) {
+impl TestLog for Nats {
+    fn source(&self) -> String {
+        format!("nats = {{ url = \"{}\", stream = \"likes\" }}\ntake_over = 1", self.url())
+    }
+
+    async fn add(&mut self, numbers: Range<u64>) {
         let context = self.context().await;
         let mut stored = Vec::new();
         for number in numbers {
@@ -87,8 +91,8 @@ impl Nats {
         }
     }
 
-    fn source(&self) -> String {
-        format!("nats = {{ url = \"{}\", stream = \"likes\" }}\ntake_over = 1", self.url())
+    async fn restart(&mut self) {
+        self.start_again().await;
     }
 }
 
@@ -97,36 +101,20 @@ async fn a_stream_of_nats_counts_once_with_two_readers_and_kills() {
     let Some(mut nats) = Nats::start().await else { return };
     let Some(mut setting) = Setting::start().await else { return };
     nats.create().await;
-    let mut readers = [0, 1].map(|_| setting.consume("likes", &nats.source(), &["--define"]));
-    let (mut random, mut sent) = (StdRng::seed_from_u64(11), 0);
-    for round in 0..30_usize {
-        let more = random.random_range(1..400);
-        nats.publish(sent..sent + more).await;
-        sent += more;
-        match round % 10 {
-            1 | 4 | 6 => readers[round % 2].start_again().await,
-            3 => {
-                setting.service.kill().await;
-                setting.service.start_again().await;
-            }
-            8 => nats.start_again().await,
-            _ => tokio::time::sleep(Duration::from_millis(random.random_range(0..300))).await,
-        }
-    }
-    setting.counted("hot-posts", &expected(0..sent)).await;
+    let (sent, _readers) = survive(&mut setting, &mut nats, (30, 400, 11)).await;
     // A stream that is made anew goes on: its positions are larger.
     nats.context().await.delete_stream("likes").await.unwrap();
     nats.create().await;
-    nats.publish(sent..sent + 50).await;
+    nats.add(sent..sent + 50).await;
     setting.counted("hot-posts", &expected(0..sent + 50)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_nats_is_begun_at_its_end_and_read_by_subject() {
-    let Some(nats) = Nats::start().await else { return };
+    let Some(mut nats) = Nats::start().await else { return };
     let Some(setting) = Setting::start().await else { return };
     nats.create().await;
-    nats.publish(0..20).await;
+    nats.add(0..20).await;
     let source = format!(
         "begin = \"latest\"\nnats = {{ url = \"{}\", stream = \"likes\", subject = \"likes.3\" }}\n[source.event]\ntype = \
          \"like\"\nfields = {{ post_id = \"$key\" }}",
@@ -135,7 +123,7 @@ async fn a_stream_of_nats_is_begun_at_its_end_and_read_by_subject() {
     let mut consumer = setting.consume("likes", &source, &["--define"]);
     consumer.in_state("likes", "reading").await;
     consumer.kill().await;
-    nats.publish(20..34).await;
+    nats.add(20..34).await;
     consumer.start();
     setting.counted("hot-posts", &[("likes.3".to_owned(), 2)].into()).await;
 }

@@ -16,6 +16,7 @@ mod support;
 mod deciding;
 mod files;
 mod jetstream;
+mod kills;
 mod running;
 mod streams;
 mod topics;

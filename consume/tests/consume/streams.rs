@@ -1,11 +1,11 @@
 //! Streams of Redis.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use redis::aio::MultiplexedConnection;
 
+use crate::kills::{TestLog, survive};
 use crate::redis_server::{Engine, RedisServer};
 use crate::running::{Setting, expected, like};
 
@@ -27,12 +27,19 @@ impl Stream {
         redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
     }
 
-    async fn restart(&mut self) {
-        self.server.restart();
-        self.connection = Self::connect(&self.server).await;
+    async fn ask(&mut self, words: &[&str]) {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        let _: redis::Value = command.query_async(&mut self.connection).await.unwrap();
+    }
+}
+
+impl TestLog for Stream {
+    fn source(&self) -> String {
+        format!("redis = {{ url = \"{}\", stream = \"likes\", field = \"event\" }}\ntake_over = 1", self.server.url())
     }
 
-    async fn add(&mut self, numbers: std::ops::Range<u64>) {
+    async fn add(&mut self, numbers: Range<u64>) {
         for first in numbers.clone().step_by(200) {
             let mut pipe = redis::pipe();
             for number in first..(first + 200).min(numbers.end) {
@@ -42,14 +49,9 @@ impl Stream {
         }
     }
 
-    async fn ask(&mut self, words: &[&str]) {
-        let mut command = redis::cmd(words[0]);
-        command.arg(&words[1..]);
-        let _: redis::Value = command.query_async(&mut self.connection).await.unwrap();
-    }
-
-    fn source(&self) -> String {
-        format!("redis = {{ url = \"{}\", stream = \"likes\", field = \"event\" }}\ntake_over = 1", self.server.url())
+    async fn restart(&mut self) {
+        self.server.restart();
+        self.connection = Self::connect(&self.server).await;
     }
 }
 
@@ -57,23 +59,7 @@ impl Stream {
 async fn a_stream_counts_once_with_two_readers_and_kills() {
     let Some(mut setting) = Setting::start().await else { return };
     let mut stream = Stream::start().await;
-    let mut readers = [0, 1].map(|_| setting.consume("likes", &stream.source(), &["--define"]));
-    let (mut random, mut added) = (StdRng::seed_from_u64(3), 0);
-    for round in 0..40_usize {
-        let more = random.random_range(1..1_500);
-        stream.add(added..added + more).await;
-        added += more;
-        match round % 10 {
-            1 | 4 | 6 => readers[round % 2].start_again().await,
-            3 => {
-                setting.service.kill().await;
-                setting.service.start_again().await;
-            }
-            8 => stream.restart().await,
-            _ => tokio::time::sleep(Duration::from_millis(random.random_range(0..300))).await,
-        }
-    }
-    setting.counted("hot-posts", &expected(0..added)).await;
+    let (added, mut readers) = survive(&mut setting, &mut stream, (40, 1_500, 3)).await;
     // Whoever stands by goes on alone.
     readers[0].kill().await;
     stream.add(added..added + 100).await;

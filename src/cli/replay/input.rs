@@ -39,16 +39,7 @@ impl Input {
 
     fn new(source: impl Read + Send + 'static, size: Option<u64>) -> io::Result<Self> {
         let position = Arc::new(AtomicU64::new(0));
-        let mut source = Counted { source, position: Arc::clone(&position) };
-        let mut head = Vec::new();
-        source.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head)?;
-        let is_gzip = head == GZIP_MAGIC;
-        let whole = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(source));
-        let reader: Box<dyn BufRead + Send> = if is_gzip {
-            Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole)))
-        } else {
-            Box::new(whole)
-        };
+        let (reader, _) = text(Counted { source, position: Arc::clone(&position) })?;
         Ok(Self { reader, size, position })
     }
 
@@ -65,6 +56,17 @@ impl Input {
         self.reader = Box::new(Cursor::new(head).chain(rest));
         Ok(lines)
     }
+}
+
+/// Returns the text of a source, and whether the source is gzip, which its first bytes say.
+pub fn text(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn BufRead + Send>, bool)> {
+    let mut head = Vec::new();
+    source.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head)?;
+    let is_gzip = head == GZIP_MAGIC;
+    let whole = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(source));
+    let reader: Box<dyn BufRead + Send> =
+        if is_gzip { Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole))) } else { Box::new(whole) };
+    Ok((reader, is_gzip))
 }
 
 /// A reader that counts the bytes read.

@@ -32,6 +32,7 @@ use client::{Client, NewBoard};
 use fields::Fields;
 use format::{LogFormat, Parser};
 use input::Input;
+pub use input::{MAX_LINE_BYTES, text};
 use progress::Progress;
 use record::Record;
 use summary::{PostStats, ReadStats, Summary};

@@ -6,13 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rolltop::cli::replay::{self, MAX_LINE_BYTES};
 
 use super::position;
-use super::rotation::{self, LogFile};
+use super::rotation::LogFile;
 use crate::log::{MAX_BYTES, MAX_MESSAGES, Message};
-
-/// The longest line, in bytes. A longer one is a message without a value.
-pub const MAX_LINE: usize = 1 << 20;
 
 /// An open file. It stays the same one when it is renamed or removed.
 pub struct OpenFile {
@@ -38,7 +36,7 @@ impl OpenFile {
     pub fn open(file: &LogFile, offset: u64) -> io::Result<Self> {
         let mut source = file.open()?;
         let (reader, file_of) = if file.is_packed {
-            let (mut reader, _) = rotation::text(source)?;
+            let (mut reader, _) = replay::text(source)?;
             io::copy(&mut reader.by_ref().take(offset), &mut io::sink())?;
             (reader, None)
         } else {
@@ -57,7 +55,7 @@ impl OpenFile {
         self.began = self.offset - self.part.len() as u64;
         let (mut messages, mut bytes, mut is_at_end) = (Vec::new(), 0, false);
         while messages.len() < MAX_MESSAGES && bytes < MAX_BYTES {
-            let left = (MAX_LINE + 1).saturating_sub(self.part.len()) as u64;
+            let left = (MAX_LINE_BYTES + 1).saturating_sub(self.part.len()) as u64;
             let read = self.reader.by_ref().take(left).read_until(b'\n', &mut self.part)?;
             if read == 0 {
                 is_at_end = true;
@@ -68,7 +66,7 @@ impl OpenFile {
             bytes += read;
             if self.part.last() == Some(&b'\n') {
                 messages.push(self.message());
-            } else if self.part.len() > MAX_LINE {
+            } else if self.part.len() > MAX_LINE_BYTES {
                 self.is_too_long = true;
                 self.part.clear();
             }

@@ -6,10 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
-use flate2::bufread::MultiGzDecoder;
+use rolltop::cli::replay;
 
 use super::FileConfig;
-use super::reading::MAX_LINE;
 use crate::log::{LogError, TimeOf};
 
 /// How much of a file is searched for a line with a time, in bytes and in lines.
@@ -151,7 +150,7 @@ impl LogFile {
         }
         let file = File::open(&path)?;
         let metadata = file.metadata()?;
-        let (mut reader, is_packed) = text(file)?;
+        let (mut reader, is_packed) = replay::text(file)?;
         let (mut head, mut lines) = (Vec::new(), 0);
         while head.len() < HEAD && lines < HEAD_LINES {
             let begin = head.len();
@@ -185,7 +184,7 @@ impl LogFile {
     fn is_same(&self, other: &Self) -> io::Result<bool> {
         let begin = |file: &Self| {
             let mut read = Vec::new();
-            match text(file.open()?)?.0.take(COMPARED).read_to_end(&mut read) {
+            match replay::text(file.open()?)?.0.take(COMPARED).read_to_end(&mut read) {
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
                 _ => Ok(read),
             }
@@ -196,26 +195,12 @@ impl LogFile {
     /// Returns the offset at which the line begins that ends at an offset.
     pub fn begin_of_line(&self, end: u64) -> io::Result<u64> {
         let mut file = self.open()?;
-        let mut offset = 0;
-        if !self.is_packed {
-            offset = end.saturating_sub(MAX_LINE as u64 + 1);
-            file.seek(SeekFrom::Start(offset))?;
+        if self.is_packed {
+            return last_line_end(&mut replay::text(file)?.0, 0, end.saturating_sub(1));
         }
-        let mut reader = if self.is_packed { text(file)?.0 } else { Box::new(BufReader::new(file)) };
-        let mut begin = offset;
-        while offset + 1 < end {
-            let buffer = reader.fill_buf()?;
-            let read = buffer.len().min((end - 1 - offset) as usize);
-            if read == 0 {
-                break;
-            }
-            if let Some(at) = buffer[..read].iter().rposition(|byte| *byte == b'\n') {
-                begin = offset + at as u64 + 1;
-            }
-            offset += read as u64;
-            reader.consume(read);
-        }
-        Ok(begin)
+        let offset = end.saturating_sub(replay::MAX_LINE_BYTES as u64 + 1);
+        file.seek(SeekFrom::Start(offset))?;
+        last_line_end(&mut BufReader::new(file), offset, end.saturating_sub(1))
     }
 
     /// Opens the file. Fails if there is another one at its path by now.
@@ -229,35 +214,27 @@ impl LogFile {
 
     /// Returns the offset at which its last whole line ends.
     pub fn end_of_last_line(&self) -> io::Result<u64> {
-        let (mut reader, _) = text(self.open()?)?;
-        let (mut offset, mut end) = (0, 0);
-        loop {
-            let buffer = reader.fill_buf()?;
-            if buffer.is_empty() {
-                return Ok(end);
-            }
-            if let Some(at) = buffer.iter().rposition(|byte| *byte == b'\n') {
-                end = offset + at as u64 + 1;
-            }
-            let read = buffer.len();
-            offset += read as u64;
-            reader.consume(read);
-        }
+        last_line_end(&mut replay::text(self.open()?)?.0, 0, u64::MAX)
     }
 }
 
-/// Returns the text of a file, and whether it is packed, which its first bytes say.
-pub fn text(mut file: File) -> io::Result<(Box<dyn BufRead + Send>, bool)> {
-    let mut magic = Vec::new();
-    file.by_ref().take(2).read_to_end(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    let reader = BufReader::with_capacity(1 << 16, file);
-    let is_packed = magic == [0x1f, 0x8b];
-    Ok(if is_packed {
-        (Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(reader))), true)
-    } else {
-        (Box::new(reader), false)
-    })
+/// Returns the offset after the last line end of a text that begins at an offset, of those before another one; or where the
+/// text begins, if there is none.
+fn last_line_end(text: &mut dyn BufRead, begin: u64, before: u64) -> io::Result<u64> {
+    let (mut offset, mut end) = (begin, begin);
+    loop {
+        let buffer = text.fill_buf()?;
+        let left = usize::try_from(before.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let read = buffer.len().min(left);
+        if read == 0 {
+            return Ok(end);
+        }
+        if let Some(at) = buffer[..read].iter().rposition(|byte| *byte == b'\n') {
+            end = offset + at as u64 + 1;
+        }
+        offset += read as u64;
+        text.consume(read);
+    }
 }
 
 #[cfg(test)]
@@ -281,7 +258,7 @@ mod tests {
         let name = |file: LogFile| format!("{} {}", file.path.file_name().unwrap().display(), file.number);
         match list(&config, &time_of()) {
             Ok(files) => Ok(files.into_iter().map(name).collect()),
-            Err(LogError::Later(error) | LogError::Stop(error)) => Err(format!("{error:#}")),
+            Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
         }
     }
 
