@@ -83,7 +83,7 @@ impl SourceName {
 }
 
 text! {
-    SourceName: as_str, display, serialize;
+    SourceName: as_str, display, serialize, borrow;
     Position: serialize_displayed, deserialize_from_str;
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use actix_web::Error;
 use actix_web::dev::ServiceResponse;
 use actix_web::http::{Method, StatusCode};
+use actix_web::web::Data;
 use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
@@ -16,6 +17,7 @@ use metrics::{
 use super::body_memory::BODY_MEMORY;
 use super::codes::ItemCode;
 use super::counts::{Counts, EventCounts};
+use super::sent_items::{SOURCE_ITEMS, SOURCE_NEWEST};
 
 /// Number of completed requests, by `route`, `method` and `status` (`2xx`, …).
 pub const REQUESTS: &str = "rolltop_http_requests_total";
@@ -42,6 +44,12 @@ pub(super) fn describe() {
     describe_gauge!(IN_FLIGHT, "Requests in progress");
     describe_gauge!(BODY_MEMORY, metrics::Unit::Bytes, "Memory that the request bodies in progress take");
     describe_counter!(INCREMENTS, "Increments by outcome: accepted, duplicate, or the code of the rejection");
+    describe_counter!(SOURCE_ITEMS, "Items of a source by outcome: accepted, duplicate, repeated, rejected, passed");
+    describe_gauge!(
+        SOURCE_NEWEST,
+        metrics::Unit::Seconds,
+        "Unix time of the newest item of a source that was not rejected"
+    );
     describe_counter!(
         EVENTS,
         "Events by outcome: accepted, duplicate, unmatched, unknown, rejected, repeated, waiting"
@@ -217,18 +225,41 @@ impl EventMetrics {
     }
 }
 
-/// Removes the series of unknown boards from the rendered metrics.
+/// Counts the items of a source.
+pub(super) enum SourcedMetrics {
+    Events(Data<EventMetrics>),
+    Increments(Data<IncrementMetrics>),
+}
+
+impl SourcedMetrics {
+    /// Adds the difference between two states of a receipt.
+    pub(super) fn record(&self, before: &EventCounts, now: &EventCounts) {
+        match self {
+            Self::Events(events) => events.record(before, now),
+            Self::Increments(increments) => increments.record(&before.of_one_board(), &now.of_one_board()),
+        }
+    }
+}
+
+/// Removes the series of unknown boards and sources from the rendered metrics.
 ///
 /// The recorder never drops a series, even when its board is removed. The counters of a board that is defined again
 /// continue from their old values.
-pub(super) fn without_unknown_boards(rendered: &str, is_known: impl Fn(&str) -> bool) -> String {
-    let is_kept = |line: &&str| board_of(line).is_none_or(&is_known);
+pub(super) fn without_unknown(
+    rendered: &str,
+    is_board: impl Fn(&str) -> bool,
+    is_source: impl Fn(&str) -> bool,
+) -> String {
+    let is_kept = |line: &&str| {
+        let board = named(line, ["{board=\"", ",board=\""]).is_none_or(&is_board);
+        board && named(line, ["{source=\"", ",source=\""]).is_none_or(&is_source)
+    };
     rendered.split_inclusive('\n').filter(is_kept).collect()
 }
 
-/// Returns the value of the label `board` of a series, if it has one. Board names contain no escaped characters.
-fn board_of(line: &str) -> Option<&str> {
-    let at = ["{board=\"", ",board=\""].iter().find_map(|label| Some(line.find(label)? + label.len()))?;
+/// Returns the value of a label of a series, if it has one. Names of boards and sources contain no escaped characters.
+fn named<'a>(line: &'a str, label: [&str; 2]) -> Option<&'a str> {
+    let at = label.iter().find_map(|label| Some(line.find(label)? + label.len()))?;
     line[at..].split('"').next()
 }
 
@@ -243,12 +274,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_of_unknown_boards_are_removed() {
+    fn series_of_unknown_boards_and_sources_are_removed() {
         let rendered = "# HELP slots by board=\"gone\"\n# TYPE slots gauge\nslots{board=\"gone\"} 1\nslots{board=\"here\"} 2\n\
                         lag{kind=\"x\",board=\"gone\"} 1\nlag{kind=\"x\",board=\"here\",le=\"1\"} 2\n\
-                        requests{route=\"/v1/boards/{board}\"} 3\nother{on_board=\"gone\",text=\"a,board=\\\"gone\\\"\"} 4\nbare 5";
-        let kept = without_unknown_boards(rendered, |board| board == "here");
-        let gone = ["slots{board=\"gone\"} 1\n", "lag{kind=\"x\",board=\"gone\"} 1\n"];
+                        requests{route=\"/v1/boards/{board}\"} 3\nother{on_board=\"gone\",text=\"a,board=\\\"gone\\\"\"} 4\nbare 5\n\
+                        items{source=\"gone\",outcome=\"x\"} 1\nitems{source=\"log\",outcome=\"x\"} 2";
+        let kept = without_unknown(rendered, |board| board == "here", |source| source == "log");
+        let gone = [
+            "items{source=\"gone\",outcome=\"x\"} 1\n",
+            "slots{board=\"gone\"} 1\n",
+            "lag{kind=\"x\",board=\"gone\"} 1\n",
+        ];
         assert_eq!(kept, gone.iter().fold(rendered.to_owned(), |text, line| text.replace(line, "")));
     }
 }

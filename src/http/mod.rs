@@ -88,6 +88,7 @@ mod routes;
 mod rules;
 mod samples;
 mod schemas;
+mod sent_items;
 mod service_error;
 mod set_subject;
 mod shards;

@@ -95,7 +95,8 @@ pub(super) async fn readiness(call: Call) -> Result<HttpResponse, Problem> {
 
 /// Get metrics
 ///
-/// Returns the metrics in the Prometheus text format. The series of a board end when the board is removed.
+/// Returns the metrics in the Prometheus text format. The series of a board end when the board is removed, and so do
+/// those of a source.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "getMetrics", tag = "operations",
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain",
@@ -106,9 +107,12 @@ pub(super) async fn metrics(call: Call) -> Result<HttpResponse, Problem> {
         Some(recorder) => {
             call.service().observe().await;
             let (known, recorder) = (call.service().known_boards(&call.caller), recorder.clone());
+            let sources = call.service().known_sources(&call.caller);
+            call.state.sent_items.keep(&sources);
             // With thousands of boards this takes longer than the other requests of the worker should wait.
             let rendered = spawn_blocking(move || {
-                metrics::without_unknown_boards(&recorder.render(), |board| known.contains(board))
+                let is_source = |name: &str| sources.contains(name);
+                metrics::without_unknown(&recorder.render(), |board| known.contains(board), is_source)
             });
             let text = rendered.await.map_err(|error| {
                 Problem::new(Code::Internal, format!("the thread that writes the metrics failed: {error}"))

@@ -120,7 +120,7 @@ impl Parameters {
             };
         };
         let Some(after) = self.text("after") else {
-            let detail = "'source' needs 'after': the position before the first event, as the last answer said in 'reached', \
+            let detail = "'source' needs 'after': the position before the first item, as the last answer said in 'reached', \
                           or 'start'";
             return Err(Problem::field("after", detail));
         };
@@ -214,8 +214,9 @@ pub(super) struct LogPart {
 
 impl ItemParameters {
     /// Parses the query of a request with items of one board.
-    pub(super) fn of_board(call: &Call, is_stream: bool) -> Result<Self, Problem> {
-        let parameters = call.parameters(&["return", "strict", "period"])?;
+    pub(super) fn of_board(call: &Call, is_stream: bool, may_have_source: bool) -> Result<Self, Problem> {
+        let known = ["return", "strict", "period", "source", "after", "fill"];
+        let parameters = call.parameters(if may_have_source { &known } else { &known[..3] })?;
         let period = parameters.text("period").map(PeriodName::new);
         Ok(Self { period, ..Self::of(&parameters, &call.caller, is_stream)? })
     }
@@ -223,17 +224,17 @@ impl ItemParameters {
     /// Parses the query of a request with items of any boards.
     pub(super) fn of_boards(call: &Call, is_stream: bool) -> Result<Self, Problem> {
         let parameters = call.parameters(&["return", "strict", "source", "after", "fill"])?;
+        Self::of(&parameters, &call.caller, is_stream)
+    }
+
+    /// Returns the source, or the values of the parameters that are about the answer, which are not available for a stream.
+    fn of(parameters: &Parameters, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
         let source = parameters.source()?;
         if let (Some(_), Some(other)) =
-            (&source, ["return", "strict"].iter().find(|name| parameters.text(name).is_some()))
+            (&source, ["return", "strict", "period"].iter().find(|name| parameters.text(name).is_some()))
         {
             return Err(Problem::field(other, format!("'{other}' is not available with 'source'")));
         }
-        Ok(Self { source, ..Self::of(&parameters, &call.caller, is_stream)? })
-    }
-
-    /// Returns the values of the parameters that are about the answer. They are not available for a stream.
-    fn of(parameters: &Parameters, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
         let returned = match parameters.text("return") {
             None => None,
             Some("score") => Some(Returned::Score),
@@ -254,7 +255,7 @@ impl ItemParameters {
                 "strict=true is available for JSON requests only, because a stream is counted while it arrives";
             return Err(Problem::field("strict", detail));
         }
-        Ok(Self { return_scores: returned == Some(Returned::Score), strict, period: None, source: None })
+        Ok(Self { return_scores: returned == Some(Returned::Score), strict, period: None, source })
     }
 }
 

@@ -195,8 +195,8 @@ pub(super) fn position_or_null() -> ObjectBuilder {
 }
 
 pub(super) fn position_of_item() -> ObjectBuilder {
-    let description = "With `source`, and required then: the position of the event in the log of the source. A whole \
-                       number from 0, which grows from event to event, with any gaps. Numbers from 2^53 on are best sent \
+    let description = "With `source`, and required then: the position of the item in the log of the source. A whole \
+                       number from 0, which grows from item to item, with any gaps. Numbers from 2^53 on are best sent \
                        as strings.";
     of([Type::String, Type::Integer], description).minimum(Some(0)).examples([json!("42")])
 }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::parameters::Plain;
 use super::problem::Problem;
+use super::sent_items::{SentItems, SentShown};
 use super::{object, response, schemas};
 use crate::access::{BoardPatterns, KeyId};
 use crate::board::{BoardName, Position, SourceName};
@@ -28,6 +29,10 @@ struct SourceShown {
     /// The ids of the keys that may send its events, beside those with the scope `manage`.
     #[schema(value_type = Vec<String>)]
     keys: Vec<KeyId>,
+    /// What was sent of its log to the instance that answers; absent if nothing was since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    sent: Option<SentShown>,
 }
 
 /// A source and how far it is counted.
@@ -102,14 +107,15 @@ struct NewSource {
 }
 
 impl SourceShown {
-    fn of(source: SourceName, definition: SourceDefinition) -> Self {
+    fn of(source: SourceName, definition: SourceDefinition, sent: &SentItems) -> Self {
         let SourceDefinition { boards, keys } = definition;
-        Self { source, boards, keys }
+        let sent = sent.of(&source);
+        Self { source, boards, keys, sent }
     }
 }
 
 impl SourceStateShown {
-    fn of(state: SourceState) -> Self {
+    fn of(state: SourceState, sent: &SentItems) -> Self {
         let SourceState { name, definition, reached, boards } = state;
         let fill = |FillOfSource { from, until, reached }| BoardFill { from, until, reached };
         let joined = |BoardOfSource { board, joined, reached, fill: own }| JoinedBoard {
@@ -119,20 +125,21 @@ impl SourceStateShown {
             fill: own.map(fill),
         };
         let joined = boards.into_iter().map(joined).collect();
-        Self { source: SourceShown::of(name, definition), reached, joined }
+        Self { source: SourceShown::of(name, definition, sent), reached, joined }
     }
 }
 
 /// An example of a source in a response.
 fn example() -> Value {
     json!({"source": "likes-0", "boards": ["hot-*"], "keys": ["5f1c2a9d04b7e386"], "reached": "41",
-        "joined": [{"board": "hot-posts", "from": "start", "reached": "41"}]})
+        "joined": [{"board": "hot-posts", "from": "start", "reached": "41"}], "sent": {"accepted": 40, "repeated": 0,
+        "rejected": {"too_late": 1}, "newest": "2026-01-01T10:07:00Z", "per_second": 0.7}})
 }
 
 /// List sources
 ///
-/// Returns the sources whose boards the caller may all use, ordered by name. `GET /v1/sources/{source}` says how far one
-/// is counted.
+/// Returns the sources whose boards the caller may all use, ordered by name, with what was sent of them to this instance.
+/// `GET /v1/sources/{source}` says how far one is counted.
 #[utoipa::path(
     get, path = "/v1/sources", operation_id = "listSources", tag = "sources",
     responses((status = 200, description = "The sources.", body = SourceList, example = json!({
@@ -140,7 +147,8 @@ fn example() -> Value {
 )]
 pub(super) async fn list(Plain(call): Plain) -> Result<HttpResponse, Problem> {
     let sources = call.service().sources(&call.caller).await?;
-    let items = sources.into_iter().map(|(name, definition)| SourceShown::of(name, definition)).collect();
+    let sent = &call.state.sent_items;
+    let items = sources.into_iter().map(|(name, definition)| SourceShown::of(name, definition, sent)).collect();
     Ok(response::json(&SourceList { items, next: () }))
 }
 
@@ -154,7 +162,7 @@ pub(super) async fn list(Plain(call): Plain) -> Result<HttpResponse, Problem> {
 )]
 pub(super) async fn get(Plain(call): Plain) -> Result<HttpResponse, Problem> {
     let state = call.service().source(&call.caller, &call.source_name()?).await?;
-    Ok(response::json(&SourceStateShown::of(state)))
+    Ok(response::json(&SourceStateShown::of(state, &call.state.sent_items)))
 }
 
 /// Define a source
@@ -189,7 +197,10 @@ pub(super) async fn put(Plain(call): Plain, payload: Payload) -> Result<HttpResp
     }
     let definition = SourceDefinition { boards, keys };
     let (state, is_new) = call.service().define_source(&call.caller, &name, &definition).await?;
-    Ok(response::defined(is_new, &format!("/v1/sources/{name}"), &SourceStateShown::of(state)))
+    if is_new {
+        call.state.sent_items.forget(&name);
+    }
+    Ok(response::defined(is_new, &format!("/v1/sources/{name}"), &SourceStateShown::of(state, &call.state.sent_items)))
 }
 
 /// Remove a source
@@ -204,5 +215,7 @@ pub(super) async fn put(Plain(call): Plain, payload: Payload) -> Result<HttpResp
 pub(super) async fn delete(Plain(call): Plain) -> Result<HttpResponse, Problem> {
     let name = call.source_name()?;
     let definition = call.service().remove_source(&call.caller, &name).await?;
-    Ok(response::json(&SourceShown::of(name, definition)))
+    let removed = SourceShown::of(name, definition, &call.state.sent_items);
+    call.state.sent_items.forget(&removed.source);
+    Ok(response::json(&removed))
 }

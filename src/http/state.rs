@@ -12,6 +12,7 @@ use super::client::Client;
 use super::console::ConsoleMode;
 use super::limits::{ClientLimits, Limits};
 use super::proxies::{Network, Proxies, ProxyHeader};
+use super::sent_items::SentItems;
 use crate::access::Rate;
 use crate::board::BoardName;
 use crate::service::Service;
@@ -105,6 +106,8 @@ pub struct HttpState {
     pub(super) limits: Arc<Limits>,
     /// The memory of the bodies in progress.
     pub(super) bodies: Arc<BodyMemory>,
+    /// What was sent of each source's log.
+    pub(super) sent_items: SentItems,
 }
 
 impl HttpState {
@@ -118,7 +121,7 @@ impl HttpState {
             items: options.address_items,
             streams: options.address_streams,
         });
-        Self { service, options, access, proxies, limits, bodies }
+        Self { service, options, access, proxies, limits, bodies, sent_items: SentItems::default() }
     }
 
     /// Returns the client that a request comes from.

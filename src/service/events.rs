@@ -18,7 +18,7 @@ use futures_util::future::join;
 
 use self::fan::{Fan, increment};
 pub use self::outcome::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
-pub use self::portion::{EventPortion, PortionRecorded, SpreadPortion};
+pub use self::portion::{ItemPortion, PortionRecorded, SourceItem, SpreadPortion};
 use super::registry::Listed;
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};

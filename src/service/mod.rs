@@ -92,7 +92,9 @@ pub use cursor::{Cursor, ValuesCursor};
 pub use editions::{DualRunState, FillState};
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
-pub use events::{EventOutcome, EventPortion, OnBoard, PortionRecorded, Recorded, Refusal, SpreadPortion, Taken};
+pub use events::{
+    EventOutcome, ItemPortion, OnBoard, PortionRecorded, Recorded, Refusal, SourceItem, SpreadPortion, Taken,
+};
 pub use export::{Export, ExportStart};
 pub use fill::FillProgress;
 pub use hop::{Hop, HopAnswer};

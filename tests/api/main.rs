@@ -48,6 +48,7 @@ mod same_question;
 mod samples;
 mod scheduling;
 mod seasons;
+mod sourced_increments;
 mod sources;
 mod streams;
 mod subject_values;

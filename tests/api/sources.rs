@@ -154,6 +154,45 @@ async fn events_count_once_whatever_is_sent_again() {
 }
 
 #[actix_web::test]
+async fn an_instance_says_what_was_sent_to_it() {
+    let site = Site::with_board("a").await;
+    let (client, other) = (&site.client, site.second_instance());
+    client.put("/v1/sources/sent-log", json!({})).await;
+    assert_eq!(client.get("/v1/sources/sent-log").await.body.get("sent"), None);
+    let (mut late, mut old, mut early) = (like(2), like(1), like(4));
+    late["at"] = json!("2025-01-01T00:00:00Z");
+    old["at"] = json!("2026-01-02T09:00:00Z");
+    early["at"] = json!("2026-01-02T10:40:00Z");
+    let view = json!({"type": "view", "position": 3});
+    let path = "/v1/events?source=sent-log&after=start";
+    client.post(path, json!({"events": [like(0), old, late, view, early]})).await;
+    ndjson(client, path, [like(0)]).await;
+    let mut sent = client.get("/v1/sources/sent-log").await.body["sent"].take();
+    assert!(sent["per_second"].take().as_f64().is_some_and(|rate| rate > 0.0 && rate <= 5.0), "{sent}");
+    let expected = json!({"accepted": 2, "repeated": 1, "rejected": {"too_late": 1}, "newest": "2026-01-02T10:00:00Z",
+        "per_second": null});
+    assert_eq!(sent, expected);
+    assert_eq!(client.get("/v1/sources").await.body["items"][0]["sent"]["accepted"], 2);
+    assert_eq!(other.get("/v1/sources").await.body["items"][0].get("sent"), None);
+    let metrics = client.get("/metrics").await.text;
+    for line in [
+        "rolltop_source_items_total{source=\"sent-log\",outcome=\"accepted\"} 2",
+        "rolltop_source_items_total{source=\"sent-log\",outcome=\"repeated\"} 1",
+        "rolltop_source_items_total{source=\"sent-log\",outcome=\"rejected\"} 1",
+        "rolltop_source_items_total{source=\"sent-log\",outcome=\"passed\"} 1",
+        "rolltop_source_newest_timestamp_seconds{source=\"sent-log\"} 1767348000",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+    // A source that is defined again is another one, on whichever instance it was removed.
+    other.delete("/v1/sources/sent-log").await;
+    client.get("/v1/sources").await;
+    assert!(!client.get("/metrics").await.text.contains("sent-log"));
+    client.put("/v1/sources/sent-log", json!({})).await;
+    assert_eq!(client.get("/v1/sources/sent-log").await.body.get("sent"), None);
+}
+
+#[actix_web::test]
 async fn a_position_is_a_growing_number() {
     let site = Site::with_board("a").await;
     let client = &site.client;

@@ -348,11 +348,14 @@ describe("the console", { concurrency: 4 }, () => {
     await page.reload();
     const row = page.locator(".operate > li", { hasText: "likes-0" });
     await row.getByText("reached 7 for").waitFor();
-    await row.getByText("2 boards", { exact: true }).waitFor();
+    await row.getByText(/^2 boards; 0\.\d a second, the newest from /).waitFor();
     await row.getByText(patterns.join(", ")).waitFor();
     // The board without room waits, and with it the source.
     await service.call("POST", "/v1/events?source=likes-0&after=7", likes([8, "v"], [9, "w"]));
     await row.getByText("held up by full").waitFor();
+    const late = { position: 10, type: "like", fields: { post_id: "a", user_id: "u" }, at: "2025-01-01T00:00:00Z" };
+    await service.call("POST", "/v1/events?source=likes-0&after=7", { events: [late] });
+    await row.getByText(/rejected: [12] too_late/).waitFor();
     await checkAccessibility(page);
   }));
 

@@ -66,6 +66,9 @@ fn queries() -> Vec<String> {
 async fn read_metrics(service: &Running, last: &str, metrics: &mut Metrics) {
     service.ok("GET", "/v1/boards", None).await;
     service.ok("POST", "/v1/boards/hot-posts/increments", Some(json!({"subject": "a"}))).await;
+    service.ok("PUT", "/v1/sources/log", Some(json!({}))).await;
+    let sent = json!({"subject": "a", "at": chrono::Utc::now().to_rfc3339(), "position": 0});
+    service.ok("POST", "/v1/boards/hot-posts/increments?source=log&after=start", Some(sent)).await;
     let stream = service.client.get(format!("{}/v1/boards/hot-posts/stream", service.base)).send().await.unwrap();
     let mut follower = Follower::reading(stream);
     follower.expect("page").await;

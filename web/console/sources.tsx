@@ -29,6 +29,20 @@ export function Sources() {
   );
 }
 
+/** What this instance was sent of a source. */
+function Sent({ of: { per_second, newest, rejected, repeated } }: { of: NonNullable<SourceState["sent"]> }) {
+  const age = newest === null ? null : now.value - Date.parse(newest);
+  const codes = Object.entries(rejected);
+  return (
+    <>
+      ; {per_second} a second
+      {age !== null && <>, the newest from {duration(Math.max(age, 0))} ago</>}
+      {repeated > 0 && <>, {counted(repeated, "item")} sent again</>}
+      {codes.length > 0 && <>; <b class="warm">rejected: {codes.map(([code, number]) => counted(number, code, code)).join(", ")}</b></>}
+    </>
+  );
+}
+
 /** One source. */
 function Row({ name }: { name: string }) {
   const state = usePolled<SourceState>(`v1/sources/${encodeURIComponent(name)}`, PACE);
@@ -61,6 +75,7 @@ function Row({ name }: { name: string }) {
           {holding.length > 0 && <>; <b class="warm">held up by {named(holding)}</b></>}
           {unread.length > 0 && <>; <b class="warm">left out: {named(unread)}</b></>}
           {filling.length > 0 && <>; being filled from the past: {named(filling)}</>}
+          {source.sent && <Sent of={source.sent} />}
         </p>
       )}
       <Notice problem={state.problem.value} />

@@ -790,7 +790,7 @@ export interface components {
             };
             /** @description Identifier of the item. Each board and subject counts an id once within the board's horizon (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours. */
             id?: string;
-            /** @description With `source`, and required then: the position of the event in the log of the source. A whole number from 0, which grows from event to event, with any gaps. Numbers from 2^53 on are best sent as strings. */
+            /** @description With `source`, and required then: the position of the item in the log of the source. A whole number from 0, which grows from item to item, with any gaps. Numbers from 2^53 on are best sent as strings. */
             position?: string | number;
             /** @description Whether the event reverses an earlier one, which happened at `at`. Default: false. */
             retract?: boolean;
@@ -1190,6 +1190,8 @@ export interface components {
             by?: string;
             /** @description Identifier of the item. Each board and subject counts an id once within the board's horizon (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours. */
             id?: string;
+            /** @description With `source`, and required then: the position of the item in the log of the source. A whole number from 0, which grows from item to item, with any gaps. Numbers from 2^53 on are best sent as strings. */
+            position?: string | number;
             /** @description Whether the increment reverses an earlier one, which happened at `at`. Default: false. */
             retract?: boolean;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
@@ -1798,6 +1800,8 @@ export interface components {
             };
             /** @description With `return=score`: the new score for each accepted or duplicate item. */
             scores?: components["schemas"]["NewScore"][];
+            /** @description With `source`: how far the source is counted. */
+            source?: components["schemas"]["SourceReceipt"];
         };
         /** @description A rejected item. */
         Rejected: {
@@ -2105,6 +2109,33 @@ export interface components {
             /** @description The counted value: 1 to 512 bytes of UTF-8 without control characters. */
             value: string;
         };
+        /** @description What was sent of a source's log to this instance since it started. */
+        SentItems: {
+            /**
+             * Format: int64
+             * @description Number of items that at least one board has counted.
+             */
+            accepted: number;
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC, or null.
+             */
+            newest: string | null;
+            /**
+             * Format: double
+             * @description Number of items per second, over about the last minute.
+             */
+            per_second: number;
+            /** @description Number of rejections by code; absent if there are none. */
+            rejected: {
+                [key: string]: number;
+            };
+            /**
+             * Format: int64
+             * @description Number of items that all boards which take them had counted before.
+             */
+            repeated: number;
+        };
         /** @description A metric and the board that serves it. */
         ServedMetric: {
             /** @description The board that currently serves the metric; null if there is none, so that the rule cannot be evaluated. */
@@ -2218,6 +2249,8 @@ export interface components {
             boards: string[];
             /** @description The ids of the keys that may send its events, beside those with the scope `manage`. */
             keys: string[];
+            /** @description What was sent of its log to the instance that answers; absent if nothing was since it started. */
+            sent?: components["schemas"]["SentItems"];
             /** @description The name of the source. */
             source: string;
         };
@@ -2228,7 +2261,7 @@ export interface components {
             /** @description Always null: the list has one page. */
             next: string | null;
         };
-        /** @description How far a source is counted, and what became of its events beside the other numbers of the receipt. */
+        /** @description How far a source is counted, and what became of its items beside the other numbers of the receipt. */
         SourceReceipt: {
             /** @description With `fill`: whether the board has everything that was in the log before it joined the source, from where its fill began. */
             filled?: boolean;
@@ -2243,13 +2276,13 @@ export interface components {
             reached: string | null;
             /**
              * Format: int64
-             * @description Number of events that all boards which take them had counted before, or that are before what these count of the
+             * @description Number of items that all boards which take them had counted before, or that are before what these count of the
              *     source.
              */
             repeated: number;
             /**
              * Format: int64
-             * @description Number of events that at least one board has not counted yet. Send them again later: what is counted is counted once.
+             * @description Number of items that at least one board has not counted yet. Send them again later: what is counted is counted once.
              */
             waiting: number;
             /** @description Number of rejections by code; absent if there are none. */

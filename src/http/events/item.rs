@@ -9,10 +9,13 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::board::{Event, Field, Fields};
+use crate::board::{Board, Event, Field, Fields};
 use crate::http::codes::ItemCode;
-use crate::http::items::{self, FieldName, FieldValue, Item, ItemError, TextField, item, visit_other_types};
+use crate::http::items::{
+    self, FieldName, FieldValue, Item, ItemError, SourcedItem, TextField, item, visit_other_types,
+};
 use crate::http::schemas;
+use crate::service::SourceItem;
 
 /// Maximum number of fields of an event.
 const MAX_FIELDS: usize = 256;
@@ -73,21 +76,13 @@ impl<'a> FieldValue<'a> for RawFields<'a> {
 impl EventItem<'_> {
     /// Validates the members and converts them to an event. Also returns the names of the fields that are arrays or
     /// objects, which metrics treat as absent.
-    pub(super) fn into_event(mut self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
-        if self.take_position().is_some() {
-            let detail = "'position' is for a request with the parameter 'source'";
-            return Err(ItemError::structural(ItemCode::UnknownField, "position", detail));
-        }
+    pub(super) fn into_event(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
+        items::check_no_position(self.position)?;
         self.into_event_of_source()
     }
 
-    /// Takes the position, not yet validated.
-    pub(super) fn take_position(&mut self) -> Option<&RawValue> {
-        items::given(self.position.take())
-    }
-
     /// Does the same as [`into_event`](Self::into_event) for an event whose position was taken.
-    pub(super) fn into_event_of_source(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
+    fn into_event_of_source(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
         let kind = parse_type(self.kind)?;
         let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;
@@ -95,6 +90,18 @@ impl EventItem<'_> {
         let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         items::check_retraction_time(retract, at)?;
         Ok((Arc::new(Event { kind, fields, at, id, retract }), nested))
+    }
+}
+
+impl<'a> SourcedItem<'a> for EventItem<'a> {
+    const NAME: &'static str = "event";
+
+    fn take_position(&mut self) -> Option<&'a RawValue> {
+        items::given(self.position.take())
+    }
+
+    fn into_source_item(self, _: Option<&Board>) -> Result<(SourceItem, Vec<Box<str>>), ItemError> {
+        self.into_event_of_source().map(|(event, nested)| (SourceItem::Event(event), nested))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod item;
 mod receipt;
-mod sourced;
+pub(super) mod sourced;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use super::call::Call;
 use super::codes::Code;
 use super::counts::EventCounts;
 use super::items::{self, ItemIds, NdjsonLine, ParsedItems, Position, stream};
-use super::metrics::EventMetrics;
+use super::metrics::{EventMetrics, SourcedMetrics};
 use super::parameters::{ItemParameters, Returned};
 use super::problem::Problem;
 use super::state::HttpState;
@@ -30,7 +30,7 @@ use crate::board::{Event, EventId, Fields};
 use crate::service::{self, EventOutcome};
 
 pub(super) use self::item::parse_type;
-pub(super) use self::receipt::EventsReceipt;
+pub(super) use self::receipt::{EventRejected, EventsReceipt, SourceReceipt};
 
 /// Maximum number of events in a request that asks for scores. An event has a score on every board that counts it.
 const MAX_EVENTS_WITH_SCORES: usize = 10_000;
@@ -119,7 +119,10 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
     let ItemParameters { return_scores, strict, source, .. } =
         ItemParameters::of_boards(&call, format == Format::Ndjson)?;
     if let Some(part) = source {
-        return sourced::respond(call, payload, metrics, format, part).await;
+        let metrics = SourcedMetrics::Events(metrics);
+        let request = sourced::SourcedRequest { kind: &sourced::EVENTS, part, board: None, metrics };
+        let receipt = sourced::count(call, payload, format, request).await?;
+        return Ok(response::json_text(StatusCode::OK, response::to_json(&receipt)?));
     }
     let ids = ItemIds::from_request(&call.request, &call.caller)?;
     let incoming = call.incoming(payload, format)?;

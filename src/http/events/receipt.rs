@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::board::{BoardName, Event, FieldFault, Position as LogPosition, RankingKey, Shown, SourceName, Subject};
+use crate::board::{
+    BoardName, Event, FieldFault, Position as LogPosition, RankingKey, Shown, SourceName, Subject, Timestamp,
+};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
 use crate::http::items::{
@@ -14,7 +16,7 @@ use crate::http::items::{
 };
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
-use crate::service::{EventOutcome, OnBoard, PortionRecorded, Refusal, Taken};
+use crate::service::{EventOutcome, OnBoard, PortionRecorded, Refusal, SourceItem, Taken};
 
 /// Maximum number of unknown types that a response lists.
 const MAX_TYPES_SHOWN: usize = 100;
@@ -28,17 +30,17 @@ const DAMAGED: &str = "the data of the board is damaged, so whether it counted t
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(in crate::http) struct EventsReceipt {
     /// Number of events that at least one board accepted. Other boards may have rejected them; see `rejected`.
-    pub(super) accepted: u64,
+    pub(in crate::http) accepted: u64,
     /// Number of events that no board accepted, because at least one counted their `id` before.
-    pub(super) duplicates: u64,
+    pub(in crate::http) duplicates: u64,
     /// The first 1,000 rejections, each with its reason: of an event by one board or, without `board`, of an invalid
     /// event.
     #[schema(max_items = 1000)]
-    rejected: Vec<EventRejected>,
+    pub(in crate::http) rejected: Vec<EventRejected>,
     /// Number of rejections by code; absent if there are none.
     #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
     #[schema(schema_with = schemas::rejected_counts, required = false)]
-    rejected_counts: RejectedCounts,
+    pub(in crate::http) rejected_counts: RejectedCounts,
     /// Number of events whose type is counted by boards, all of whose filters exclude the event.
     unmatched: u64,
     /// Number of events whose type no board counts.
@@ -51,7 +53,7 @@ pub(in crate::http) struct EventsReceipt {
     /// With `source`: how far the source is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = SourceReceipt, required = false, nullable = false)]
-    source: Option<Box<SourceReceipt>>,
+    pub(in crate::http) source: Option<Box<SourceReceipt>>,
     /// With `return=score`: the new score for each event and each board that counted it, now or before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -65,6 +67,9 @@ pub(in crate::http) struct EventsReceipt {
     /// Whether an edition beside the current one of its board may have counted an event that the current one has rejected.
     #[serde(skip)]
     is_beside: bool,
+    /// The time of the newest item of a source that was not rejected.
+    #[serde(skip)]
+    newest: Option<Timestamp>,
 }
 
 /// The outcomes of the events of a request on one board.
@@ -79,26 +84,26 @@ struct OnOneBoard {
     rejected: u64,
 }
 
-/// How far a source is counted, and what became of its events beside the other numbers of the receipt.
+/// How far a source is counted, and what became of its items beside the other numbers of the receipt.
 #[derive(Debug, Default, Serialize, ToSchema)]
-struct SourceReceipt {
+pub(in crate::http) struct SourceReceipt {
     #[schema(schema_with = schemas::source)]
     name: String,
     /// The position up to which all boards of the source have counted it, those in `left_out` excepted: the next request goes
-    /// on after it. If nothing waits, that of the last event of the request, or a later one if that was counted before.
-    /// Null if no board has joined the source, and the request has no events.
+    /// on after it. If nothing waits, that of the last item of the request, or a later one if that was counted before.
+    /// Null if no board has joined the source, and the request has no items.
     #[schema(schema_with = schemas::position_or_null, required = true)]
     reached: Option<LogPosition>,
     /// With `fill`: whether the board has everything that was in the log before it joined the source, from where its fill began.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     filled: Option<bool>,
-    /// Number of events that all boards which take them had counted before, or that are before what these count of the
+    /// Number of items that all boards which take them had counted before, or that are before what these count of the
     /// source.
     repeated: u64,
-    /// Number of events that at least one board has not counted yet. Send them again later: what is counted is counted once.
+    /// Number of items that at least one board has not counted yet. Send them again later: what is counted is counted once.
     waiting: u64,
-    /// The reasons why events wait, with the number of them, once for each board; absent if none waits. Events that only
+    /// The reasons why items wait, with the number of them, once for each board; absent if none waits. Items that only
     /// follow one that waits have no reason of their own.
     #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
     #[schema(schema_with = schemas::rejected_counts, required = false)]
@@ -111,15 +116,15 @@ struct SourceReceipt {
 
 /// A rejected event.
 #[derive(Debug, Serialize, ToSchema)]
-struct EventRejected {
+pub(in crate::http) struct EventRejected {
     /// Index of the event in the request, from 0 (JSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    index: Option<u64>,
+    pub(in crate::http) index: Option<u64>,
     /// Line of the event in the stream, from 1 (NDJSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    line: Option<u64>,
+    pub(in crate::http) line: Option<u64>,
     /// The board that rejected the event; absent if the event is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::board, required = false)]
@@ -130,9 +135,9 @@ struct EventRejected {
     field: Option<String>,
     /// Stable name of the reason.
     #[schema(schema_with = schemas::item_code)]
-    code: ItemCode,
+    pub(in crate::http) code: ItemCode,
     /// The reason, for people.
-    detail: String,
+    pub(in crate::http) detail: String,
 }
 
 /// The score of a subject on one board after the event was counted.
@@ -198,7 +203,22 @@ impl EventsReceipt {
         }
     }
 
-    /// Adds how far the source is counted; `waiting` events have no outcome of their own, because they wait.
+    /// Adds the outcome of an item of a source; `at` is its index in [`ParsedItems::valid`].
+    pub(super) fn record_item<E>(
+        &mut self,
+        parsed: &mut ParsedEvents<E>,
+        at: usize,
+        item: &SourceItem,
+        outcome: EventOutcome,
+    ) {
+        let is_refused = |on: &OnBoard| matches!(on.taken, Taken::Refused(_) | Taken::Waits(_));
+        if outcome.boards.is_empty() || !outcome.boards.iter().all(is_refused) {
+            self.newest = self.newest.max(item.at());
+        }
+        self.record(parsed, at, item.kind(), outcome);
+    }
+
+    /// Adds how far the source is counted; `waiting` items have no outcome of their own, because they wait.
     pub(super) fn record_source(&mut self, source: &SourceName, recorded: PortionRecorded, waiting: u64) {
         let receipt = self.source.get_or_insert_default();
         receipt.name = source.to_string();
@@ -329,6 +349,8 @@ impl EventsReceipt {
             repeated: self.source.as_ref().map_or(0, |source| source.repeated),
             waiting: self.source.as_ref().map_or(0, |source| source.waiting),
             rejected: self.rejected_events,
+            by_code: self.rejected_counts.clone(),
+            newest: self.newest,
             on_boards: self.on_boards.clone(),
         }
     }

@@ -14,10 +14,12 @@ use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
 use crate::http::counts::Counts;
+use crate::http::events::EventsReceipt;
+use crate::http::events::sourced::{self, SourcedKind, SourcedRequest};
 use crate::http::items::{self, BodyError, ItemError, ItemIds, NdjsonLine, ParsedItems, Position, stream};
 use crate::http::limits::ItemLimits;
-use crate::http::metrics::IncrementMetrics;
-use crate::http::parameters::ItemParameters;
+use crate::http::metrics::{IncrementMetrics, SourcedMetrics};
+use crate::http::parameters::{ItemParameters, LogPart};
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
 use crate::http::{large, response};
@@ -31,6 +33,8 @@ pub(in crate::http) struct ItemKind {
     pub(in crate::http) in_order: bool,
     /// Refuses a board that does not accept items of this kind.
     pub(in crate::http) check_board: fn(&Board) -> Result<(), Problem>,
+    /// The same kind of item with a position, if a source can have it.
+    pub(in crate::http) sourced: Option<&'static SourcedKind>,
 }
 
 /// Handles a request with items for one board.
@@ -41,8 +45,13 @@ pub(in crate::http) async fn add_items(
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
     let format = items::pinned::format(&call)?;
-    let parameters = ItemParameters::of_board(&call, format == Format::Ndjson)?;
+    let mut parameters = ItemParameters::of_board(&call, format == Format::Ndjson, kind.sourced.is_some())?;
     let name = call.board_name()?;
+    if let (Some(kind), Some(part)) = (kind.sourced, parameters.source.take()) {
+        // Boxed, because every other request would move what only these need.
+        let receipt: Receipt = Box::pin(count_of_source(kind, call, payload, metrics, format, part)).await?.into();
+        return Ok(response::json_text(StatusCode::OK, response::to_json(&receipt)?));
+    }
     let ids = ItemIds::from_request(&call.request, &call.caller)?;
     let incoming = call.incoming(payload, format)?;
     let board = call.service().board(&call.caller, &name).await?;
@@ -73,6 +82,26 @@ pub(in crate::http) async fn add_items(
         }
     };
     Ok(response::json_text(StatusCode::OK, text))
+}
+
+/// Counts the items of a request, which are a part of the log of a source.
+async fn count_of_source(
+    kind: &'static SourcedKind,
+    call: Call,
+    payload: Payload,
+    metrics: Data<IncrementMetrics>,
+    format: Format,
+    part: Box<LogPart>,
+) -> Result<EventsReceipt, Problem> {
+    let name = call.board_name()?;
+    if let Some(other) = part.fill.as_ref().filter(|fill| **fill != name) {
+        return Err(Problem::field("fill", format!("'fill' is '{other}', and the increments are for '{name}'")));
+    }
+    let board = call.service().board(&call.caller, &name).await?;
+    // What the present definition accepts must not be passed because an earlier one refuses it.
+    let board = Some(call.service().refreshed(&board).await?);
+    let request = SourcedRequest { kind, part, board, metrics: SourcedMetrics::Increments(metrics) };
+    sourced::count(call, payload, format, request).await
 }
 
 /// Parses all items of a body for the board.

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use super::{number, ranking};
 use crate::board::{Amount, Board, Change, Counted, Kind};
 use crate::http::codes::ItemCode;
-use crate::http::items::{self, Item, ItemError, TextField, item};
+use crate::http::items::{self, Item, ItemError, SourcedItem, TextField, item};
 use crate::http::schemas;
-use crate::service::Increment;
+use crate::service::{Increment, SourceItem};
 
 /// An item of a request for one board.
 pub(in crate::http) trait BoardItem<'a>: Item<'a> {
@@ -37,6 +37,8 @@ item! {
         /// Whether the increment reverses an earlier one, which happened at `at`. Default: false.
         #[schema(value_type = bool, required = false)]
         retract: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::position_of_item, required = false)]
+        position: Option<&'a RawValue>,
     }
     /// A single increment or a batch.
     enum IncrementsBody;
@@ -51,6 +53,7 @@ item! {
 
 impl<'a> BoardItem<'a> for IncrementItem<'a> {
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError> {
+        items::check_no_position(self.position)?;
         let subject = ranking::subject(self.subject, self.by, board)?;
         let at = self.at.at()?;
         let id = self.id.id()?;
@@ -75,6 +78,20 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let needs_time = board.edition().has_slots() || board.season().is_some();
         items::check_retraction_time(retract && needs_time, at)?;
         Ok(Increment { other: None, subject, change, retract, at, id, period: None, event: None })
+    }
+}
+
+impl<'a> SourcedItem<'a> for IncrementItem<'a> {
+    const NAME: &'static str = "increment";
+
+    fn take_position(&mut self) -> Option<&'a RawValue> {
+        items::given(self.position.take())
+    }
+
+    fn into_source_item(self, board: Option<&Board>) -> Result<(SourceItem, Vec<Box<str>>), ItemError> {
+        let no_board = || ItemError::structural(Self::INVALID, "", "an increment is for a board");
+        let increment = self.into_increment(board.ok_or_else(no_board)?)?;
+        Ok((SourceItem::Increment(increment.into()), Vec::new()))
     }
 }
 
@@ -143,7 +160,7 @@ mod tests {
                 ItemCode::UnknownField,
                 "x",
                 true,
-                "'x'; expected one of subject, by, amount, value, at, id, retract",
+                "'x'; expected one of subject, by, amount, value, at, id, retract, position",
             ),
             (
                 COUNT,

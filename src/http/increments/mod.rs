@@ -11,6 +11,7 @@ use actix_web::web::{Data, Payload};
 
 use self::item::IncrementItem;
 use super::call::Call;
+use super::events::sourced::{self, SourcedKind};
 use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
@@ -25,6 +26,12 @@ const INCREMENTS: ItemKind = ItemKind {
     parse_line: |line, board| parse_line::<IncrementItem<'_>>(line, board),
     in_order: false,
     check_board: |_| Ok(()),
+    sourced: Some(&SourcedKind {
+        parse_items: |body, board| sourced::parse_items::<IncrementItem<'_>>(body, board),
+        parse_line: |line, number, board, positions| {
+            sourced::parse_line::<IncrementItem<'_>>(line, number, board, positions)
+        },
+    }),
 };
 
 /// Add increments
@@ -52,13 +59,20 @@ const INCREMENTS: ItemKind = ItemKind {
 /// Requests with ids can be retried safely. If the store fails during a stream, the problem has the members `accepted`,
 /// `duplicates` and `counted_through`, the last line up to which all outcomes are known. Later lines may or may not
 /// have been counted; resume after that line, with ids.
+///
+/// With `source` and `after` the increments are a part of an ordered log, each has a `position`, and each counts once, as
+/// events of a source do: see `POST /v1/events`. The board must be one of the source's. What its other boards have reached
+/// moves on with it, so a log in which increments of several boards alternate is sent as one request after the other.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
     params(("return" = inline(Returned), Query,
         description = "`score` adds `scores` to the response: the score of each subject after its item was counted (JSON only). For a large batch and for sketches it may contain later writes."),
         ("period" = String, Query, max_length = 32, example = "2026-11",
             description = "Name of the period in which the items must be, on a board with a season: one that is not is rejected with `wrong_period`. Default: each item counts in the period of its time."),
-        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
+        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false."),
+        ("source" = String, Query, description = "The source of whose log the increments are a part. Not with `return`, `strict`, `period` and `Idempotency-Key`."),
+        ("after" = String, Query, description = "With `source`, and required then: the position before the first increment, up to which the source was counted; `start` if the request begins with the first item of the log."),
+        ("fill" = String, Query, description = "With `source`: the board of the path, if it is filled with what was in the log before it joined the source. Each increment needs `at`.")),
     request_body(description = "A single increment, a batch or a stream.", content(
         (item::IncrementsBody = "application/json", examples(
             ("amount" = (summary = "A single increment", value = json!({"subject": "post-1", "amount": 2}))),
@@ -69,6 +83,8 @@ const INCREMENTS: ItemKind = ItemKind {
                 value = json!({"subject": "device-1", "value": "user-7"}))),
             ("retraction" = (summary = "A retraction", value = json!({"subject": "post-1", "retract": true,
                 "at": "2026-01-01T10:07:00Z", "id": "e-81-retraction"}))),
+            ("of a source" = (summary = "Increments of a source, with positions; the query has `source` and `after`", value = json!({"increments": [
+                {"subject": "post-1", "amount": 2, "position": 42}, {"subject": "post-2", "position": 43}]}))),
         )),
         (String = "application/x-ndjson", example = "{\"subject\":\"post-1\",\"amount\":2}\n{\"subject\":\"post-2\",\"id\":\"e-83\"}\n"),
     )),
@@ -79,6 +95,8 @@ const INCREMENTS: ItemKind = ItemKind {
             "rejected_counts": {"too_late": 1}}))),
         ("with scores" = (value = json!({"accepted": 1, "duplicates": 0, "rejected": [],
             "scores": [{"index": 0, "subject": "post-1", "score": 19}]}))),
+        ("of a source" = (value = json!({"accepted": 2, "duplicates": 0, "rejected": [],
+            "source": {"name": "likes-0", "reached": "43", "repeated": 0, "waiting": 0, "left_out": []}}))),
     ))),
 )]
 pub(super) async fn add(

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::board::{Board, RankingKey, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
+use crate::http::events::{EventRejected, EventsReceipt, SourceReceipt};
 use crate::http::items::{MAX_SHOWN, ParsedItems, Position, code_of_rejection, detail_of_rejection, rejection_problem};
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
@@ -31,6 +32,10 @@ pub(in crate::http) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     scores: Option<Vec<NewScore>>,
+    /// With `source`: how far the source is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = SourceReceipt, required = false, nullable = false)]
+    source: Option<Box<SourceReceipt>>,
 }
 
 /// A rejected item.
@@ -75,6 +80,17 @@ pub(super) struct NewScore {
 
 /// Increments or samples.
 pub(in crate::http) type ParsedIncrements = ParsedItems<Increment>;
+
+impl From<EventsReceipt> for Receipt {
+    /// Returns the receipt of increments of one board that are a part of the log of a source.
+    fn from(receipt: EventsReceipt) -> Self {
+        let EventsReceipt { accepted, duplicates, rejected, rejected_counts, source, .. } = receipt;
+        let rejected = rejected.into_iter();
+        let rejected =
+            rejected.map(|EventRejected { index, line, code, detail, .. }| Rejected { index, line, code, detail });
+        Self { accepted, duplicates, rejected: rejected.collect(), rejected_counts, scores: None, source }
+    }
+}
 
 impl Receipt {
     /// Creates an empty receipt, with or without scores.

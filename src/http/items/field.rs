@@ -44,6 +44,17 @@ pub(in crate::http) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
     raw.filter(|raw| raw.get() != "null")
 }
 
+/// Checks that an item has no position, as only those of a source have one.
+pub(in crate::http) fn check_no_position(position: Option<&RawValue>) -> Result<(), ItemError> {
+    match given(position) {
+        None => Ok(()),
+        Some(_) => {
+            let detail = "'position' is for a request with the parameter 'source'";
+            Err(ItemError::structural(ItemCode::UnknownField, "position", detail))
+        }
+    }
+}
+
 /// Parses a boolean field; an absent or null field has the default.
 pub(in crate::http) fn parse_flag(
     raw: Option<&RawValue>,

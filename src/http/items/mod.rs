@@ -12,10 +12,13 @@ mod json;
 mod lines;
 mod parsed;
 pub(super) mod pinned;
+mod positions;
 mod rejection;
 pub(super) mod stream;
 
-pub(super) use self::field::{FieldValue, TextField, check_retraction_time, given, parse_flag, visit_other_types};
+pub(super) use self::field::{
+    FieldValue, TextField, check_no_position, check_retraction_time, given, parse_flag, visit_other_types,
+};
 pub(super) use self::idempotency::ItemIds;
 pub(super) use self::item::{FieldName, Item, item};
 pub(super) use self::item_error::ItemError;
@@ -24,6 +27,7 @@ pub(super) use self::json::parse_element;
 pub(super) use self::json::parse_line;
 pub(super) use self::lines::NdjsonLine;
 pub(super) use self::parsed::{BodyError, ParsedItems};
+pub(super) use self::positions::{Positioned, Positions, SourcedItem, ValidItem};
 pub(super) use self::rejection::{
     MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection, rejection_problem,
 };

@@ -19,6 +19,8 @@ const SAMPLES: ItemKind = ItemKind {
     parse_line: |line, board| parse_line::<SampleItem<'_>>(line, board),
     in_order: true,
     check_board,
+    // What a sample replaces may be what another one has set, so the order of several sources would matter.
+    sourced: None,
 };
 
 fn check_board(board: &Board) -> Result<(), Problem> {

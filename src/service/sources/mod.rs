@@ -7,7 +7,7 @@
 mod joining;
 mod row;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,6 +145,13 @@ impl Service {
         let table = self.source_table().await?;
         let seen = table.by_name.iter().filter(|(_, source)| caller.boards().covers(&source.definition.boards));
         Ok(seen.map(|(name, source)| (name.clone(), source.definition.clone())).collect())
+    }
+
+    /// Returns the names of the sources that this instance knows, of those whose boards the caller may all use. No store call.
+    pub fn known_sources(&self, caller: &Caller) -> BTreeSet<SourceName> {
+        let table = self.sources.0.read().clone();
+        let seen = table.by_name.iter().filter(|(_, source)| caller.boards().covers(&source.definition.boards));
+        seen.map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns a source with the positions that its boards have reached. One store call for each board, and some.

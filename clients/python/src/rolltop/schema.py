@@ -250,6 +250,7 @@ class Increment(TypedDict):
     at: NotRequired[str]
     by: NotRequired[str]
     id: NotRequired[str]
+    position: NotRequired[str | int]
     retract: NotRequired[bool]
     subject: str
     value: NotRequired[str | Number | bool]
@@ -516,6 +517,14 @@ class SeenValue(TypedDict):
     value: str
 
 
+class SentItems(TypedDict):
+    accepted: int
+    newest: str | None
+    per_second: Number
+    rejected: dict[str, int]
+    repeated: int
+
+
 class ServedMetric(TypedDict):
     board: str | None
     covers_since: NotRequired[str]
@@ -556,6 +565,7 @@ SlotValue = TypedDict(
 class Source(TypedDict):
     boards: list[str]
     keys: list[str]
+    sent: NotRequired[SentItems]
     source: str
 
 
@@ -966,6 +976,7 @@ class Receipt(TypedDict):
     rejected: list[Rejected]
     rejected_counts: NotRequired[dict[str, int]]
     scores: NotRequired[list[NewScore]]
+    source: NotRequired[SourceReceipt]
 
 
 Removal: TypeAlias = RemovalReceipt | AllKeysReceipt

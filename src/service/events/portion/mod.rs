@@ -1,10 +1,11 @@
-//! Portions of a source's events. Each board of the source gets its share of a portion, also if that has no event: what it
-//! has reached moves on with the others.
+//! Portions of a source's items: events, or increments of one board. Each board of the source gets its share of a portion,
+//! also if that has no item: what it has reached moves on with the others.
 //!
 //! What the store knows of a board, and the row of the source, are two things, and a failover can lose the last second of
 //! either. So the row has the position at which a board joined before the store knows that it did, and a board that has
 //! reached less than that begins there, whenever this is found.
 
+mod item;
 mod progress;
 mod share;
 
@@ -13,12 +14,13 @@ use std::time::Instant;
 
 use futures_util::future::try_join;
 
+pub use self::item::SourceItem;
 use self::progress::Progress;
 use self::share::Share;
 use super::fan::PORTION;
 use super::outcome::EventOutcome;
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardName, Event, Position, SourceName};
+use crate::board::{Board, BoardName, Position, SourceName};
 use crate::service::event_index::EventIndex;
 use crate::service::sources::SourceTable;
 use crate::service::{Result, Service, ServiceError};
@@ -27,18 +29,20 @@ use crate::store::StoreError;
 /// The number of attempts before a call fails because boards keep changing. A board that joins takes one of its own.
 const ATTEMPTS: usize = 6;
 
-/// Consecutive events of a source.
+/// Consecutive items of a source.
 #[derive(Clone, Copy, Debug)]
-pub struct EventPortion<'e> {
+pub struct ItemPortion<'e> {
     pub source: &'e SourceName,
+    /// The board of which the items are increments. `None`: they are events.
+    pub board: Option<&'e Arc<Board>>,
     /// The board that is filled with it. `None`: all boards of the source count it.
     pub fill: Option<&'e BoardName>,
     /// The position after which the portion begins, up to which everything is counted.
     pub after: Position,
     /// The position up to which the portion goes.
     pub through: Position,
-    /// The events with their positions, which increase and are within the portion. There may be none.
-    pub events: &'e [(Position, Arc<Event>)],
+    /// The items with their positions, which increase and are within the portion. There may be none.
+    pub items: &'e [(Position, SourceItem)],
 }
 
 /// How far a portion was counted.
@@ -48,7 +52,7 @@ pub struct PortionRecorded {
     /// which it goes on. If nothing waits, this is the end of the portion or, if that was counted before, may be beyond it.
     /// `None` if the portion only asks, and no board has joined.
     pub reached: Option<Position>,
-    /// Whether an event waits, so that it, and what follows, is to be sent again later.
+    /// Whether an item waits, so that it, and what follows, is to be sent again later.
     pub waits: bool,
     /// Of a board that is filled: whether it has what it is to be filled with.
     pub filled: Option<bool>,
@@ -58,7 +62,7 @@ pub struct PortionRecorded {
 
 /// A portion that is spread over the boards of its source, as far as it is recorded at once.
 pub struct SpreadPortion<'p> {
-    portion: EventPortion<'p>,
+    portion: ItemPortion<'p>,
     /// The sources by which it is spread.
     table: Arc<SourceTable>,
     progress: Progress<'p>,
@@ -66,16 +70,19 @@ pub struct SpreadPortion<'p> {
 }
 
 impl Service {
-    /// Spreads consecutive events of a source over its boards, for [`record_portion`](Self::record_portion). The portion
+    /// Spreads consecutive items of a source over its boards, for [`record_portion`](Self::record_portion). The portion
     /// before may still be on its way. Two store calls at the same time.
-    pub async fn spread_portion<'p>(&self, caller: &Caller, portion: EventPortion<'p>) -> Result<SpreadPortion<'p>> {
+    ///
+    /// Returns [`StoreError::BoardChanged`] if the items are increments of a board that has another definition now: parse
+    /// them again.
+    pub async fn spread_portion<'p>(&self, caller: &Caller, portion: ItemPortion<'p>) -> Result<SpreadPortion<'p>> {
         self.spread(caller, portion, None).await
     }
 
     async fn spread<'p>(
         &self,
         caller: &Caller,
-        portion: EventPortion<'p>,
+        portion: ItemPortion<'p>,
         progress: Option<Progress<'p>>,
     ) -> Result<SpreadPortion<'p>> {
         caller.require(Scope::Write)?;
@@ -103,17 +110,18 @@ impl Service {
             None if of_source.is_empty() => return Err(ServiceError::SourceWithoutBoards(portion.source.clone())),
             _ => {}
         }
+        portion.check_board(&of_source)?;
         progress.note_known(&of_source, &index);
         let shares = progress.portion().shares(boards, &index);
         Ok(SpreadPortion { portion, table, progress, shares })
     }
 
-    /// Counts consecutive events of a source on each of its boards, each event once, however often the portion is sent.
-    /// Calls `each` with what became of each event, in their order. It ends early, without an outcome of the events that
-    /// are left, if an event waits.
+    /// Counts consecutive items of a source on each of its boards, each item once, however often the portion is sent.
+    /// Calls `each` with what became of each item, in their order. It ends early, without an outcome of the items that
+    /// are left, if an item waits.
     ///
     /// Makes one store call, and three more for each further 100,000 outcomes. After an error some boards may have counted
-    /// the events: send the portion again.
+    /// the items: send the portion again.
     ///
     /// Returns [`ServiceError::SourceBehind`] if a board has not reached the position after which the portion begins.
     pub async fn record_portion(
@@ -126,11 +134,11 @@ impl Service {
         let mut settled = 0;
         loop {
             let (part, recorded) = self.record_part(caller, spread, |at, outcome| each(settled + at, outcome)).await?;
-            settled += part.events.len();
-            if recorded.waits || settled == portion.events.len() {
+            settled += part.items.len();
+            if recorded.waits || settled == portion.items.len() {
                 return Ok(recorded);
             }
-            let rest = EventPortion { after: part.through, events: &portion.events[settled..], ..portion };
+            let rest = ItemPortion { after: part.through, items: &portion.items[settled..], ..portion };
             spread = self.spread(caller, rest, None).await?;
         }
     }
@@ -141,7 +149,7 @@ impl Service {
         caller: &Caller,
         mut spread: SpreadPortion<'p>,
         each: impl FnMut(usize, EventOutcome),
-    ) -> Result<(EventPortion<'p>, PortionRecorded)> {
+    ) -> Result<(ItemPortion<'p>, PortionRecorded)> {
         for _ in 0..ATTEMPTS {
             let SpreadPortion { portion, table, mut progress, mut shares } = spread;
             let boards: Vec<_> = shares.iter().map(|share| share.board.clone()).collect();
@@ -167,23 +175,41 @@ impl Service {
     }
 }
 
-impl EventPortion<'_> {
+impl ItemPortion<'_> {
     /// Returns whether the portion ends where it begins: it asks where the source is, and no board joins with it.
     fn only_asks(&self) -> bool {
         self.through == self.after
     }
 
-    /// Returns the start of the portion that has a bounded number of outcomes, and at least one event if there is any.
+    /// Returns the boards that an item is for, whatever the source.
+    fn boards_of<'i>(&'i self, item: &SourceItem, index: &'i EventIndex) -> &'i [Arc<Board>] {
+        match item {
+            SourceItem::Event(event) => index.of_type(&event.kind),
+            SourceItem::Increment(_) => self.board.map_or(&[], std::slice::from_ref),
+        }
+    }
+
+    /// Checks that the board of which the items are increments, if they are, is one of the source's boards, and is as it was
+    /// when they were parsed.
+    fn check_board(&self, of_source: &[Arc<Board>]) -> Result<()> {
+        let Some(own) = self.board else { return Ok(()) };
+        let Some(board) = of_source.iter().find(|board| board.name() == own.name()) else {
+            let detail = format!("source '{}' does not have board '{}'", self.source, own.name());
+            return Err(ServiceError::InvalidQuery { field: "source", detail });
+        };
+        let is_same = (board.generation(), board.edition().id()) == (own.generation(), own.edition().id());
+        is_same.then_some(()).ok_or_else(|| StoreError::BoardChanged.into())
+    }
+
+    /// Returns the start of the portion that has a bounded number of outcomes, and at least one item if there is any.
     fn first_part(self, index: &EventIndex) -> Self {
         let mut outcomes = 0;
-        let is_over = |(_, event): &(Position, Arc<Event>)| {
-            outcomes += index.of_type(&event.kind).len();
+        let is_over = |(_, item): &(Position, SourceItem)| {
+            outcomes += self.boards_of(item, index).len();
             outcomes > PORTION
         };
-        match self.events.iter().position(is_over).map(|end| &self.events[..end.max(1)]) {
-            Some(events @ [.., (last, _)]) if events.len() < self.events.len() => {
-                Self { through: *last, events, ..self }
-            }
+        match self.items.iter().position(is_over).map(|end| &self.items[..end.max(1)]) {
+            Some(items @ [.., (last, _)]) if items.len() < self.items.len() => Self { through: *last, items, ..self },
             _ => self,
         }
     }

@@ -1,10 +1,10 @@
-//! What became of a portion of a source's events on the boards of the source, over several attempts.
+//! What became of a portion of a source's items on the boards of the source, over several attempts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::share::{Share, Treatment};
-use super::{EventPortion, PortionRecorded};
+use super::{ItemPortion, PortionRecorded};
 use crate::board::{Board, BoardName, Generation, Position};
 use crate::service::event_index::EventIndex;
 use crate::service::events::outcome::{EventOutcome, OnBoard, Refusal, Taken};
@@ -14,8 +14,8 @@ use crate::store::{Fate, Passed, Portion, StoreError};
 
 /// What became of a portion so far.
 pub(super) struct Progress<'p> {
-    portion: EventPortion<'p>,
-    /// Whether a board of the source counts the type, for each event.
+    portion: ItemPortion<'p>,
+    /// Whether it is for a board of the source, for each item.
     is_known: Vec<bool>,
     on_boards: HashMap<Generation, BoardOutcomes>,
     /// The boards that are not asked again.
@@ -26,15 +26,15 @@ pub(super) struct Progress<'p> {
     is_stale: bool,
 }
 
-/// What became of events on a board, by their indexes, in their order.
+/// What became of items on a board, by their indexes, in their order.
 struct BoardOutcomes {
     board: Arc<Board>,
-    events: Vec<(usize, Taken)>,
+    items: Vec<(usize, Taken)>,
 }
 
 /// How a portion ended on a board.
 enum Settled {
-    /// The board has counted the source up to this position, or an event waits.
+    /// The board has counted the source up to this position, or an item waits.
     Through {
         reached: Position,
         waits: bool,
@@ -48,10 +48,10 @@ enum Settled {
 }
 
 impl<'p> Progress<'p> {
-    pub(super) fn new(portion: EventPortion<'p>) -> Self {
+    pub(super) fn new(portion: ItemPortion<'p>) -> Self {
         Self {
             portion,
-            is_known: vec![false; portion.events.len()],
+            is_known: vec![false; portion.items.len()],
             on_boards: HashMap::new(),
             settled: HashMap::new(),
             begin: HashSet::new(),
@@ -59,7 +59,7 @@ impl<'p> Progress<'p> {
         }
     }
 
-    pub(super) fn portion(&self) -> EventPortion<'p> {
+    pub(super) fn portion(&self) -> ItemPortion<'p> {
         self.portion
     }
 
@@ -76,12 +76,14 @@ impl<'p> Progress<'p> {
         self.is_stale = true;
     }
 
-    /// Notes which events have a type that a board of the source counts.
+    /// Notes which items are for a board of the source.
     pub(super) fn note_known(&mut self, of_source: &[Arc<Board>], index: &EventIndex) {
         let of_source: HashSet<_, rapidhash::fast::RandomState> =
             of_source.iter().map(|board| board.generation()).collect();
-        for (is_known, (_, event)) in self.is_known.iter_mut().zip(self.portion.events) {
-            *is_known |= index.of_type(&event.kind).iter().any(|board| of_source.contains(&board.generation()));
+        let Self { portion, is_known, .. } = self;
+        for (is_known, (_, item)) in is_known.iter_mut().zip(portion.items) {
+            let mut boards = portion.boards_of(item, index).iter();
+            *is_known |= boards.any(|board| of_source.contains(&board.generation()));
         }
     }
 
@@ -106,12 +108,12 @@ impl<'p> Progress<'p> {
         if self.begin.contains(&board.generation()) {
             return Ok((board, Portion::beginning(course.number, course.from)));
         }
-        let EventPortion { after, through, .. } = self.portion;
+        let ItemPortion { after, through, .. } = self.portion;
         if after < course.from || course.until < through {
             share.leave_out(&self.portion, course);
         }
         let within = |position: Position| position.max(course.from).min(course.until);
-        match Portion::new(course.number, (within(after), within(through)), std::mem::take(&mut share.items)) {
+        match Portion::new(course.number, (within(after), within(through)), std::mem::take(&mut share.increments)) {
             Some(portion) => Ok((board, portion)),
             None => {
                 let detail = "positions must increase, from the one after 'after' on".to_owned();
@@ -175,28 +177,28 @@ impl<'p> Progress<'p> {
         Ok(None)
     }
 
-    /// Notes what became of events on a board. What an earlier attempt has done stays, where this one finds that it was.
+    /// Notes what became of items on a board. What an earlier attempt has done stays, where this one finds that it was.
     fn note(&mut self, share: &mut Share, fates: Vec<Fate>) {
         let generation = share.board.generation();
-        let before = self.on_boards.remove(&generation).map_or_else(Vec::new, |before| before.events);
-        let earlier = |event: usize| {
-            let at = before.binary_search_by_key(&event, |(event, _)| *event).ok()?;
+        let before = self.on_boards.remove(&generation).map_or_else(Vec::new, |before| before.items);
+        let earlier = |item: usize| {
+            let at = before.binary_search_by_key(&item, |(item, _)| *item).ok()?;
             before.get(at).map(|(_, taken)| taken.clone()).filter(|taken| !matches!(taken, Taken::Waits(_)))
         };
         let mut fates = fates.into_iter();
-        let mut events = Vec::<(usize, Taken)>::with_capacity(share.events.len());
-        for (event, treatment) in std::mem::take(&mut share.events) {
+        let mut items = Vec::<(usize, Taken)>::with_capacity(share.items.len());
+        for (item, treatment) in std::mem::take(&mut share.items) {
             let taken = match treatment {
                 Treatment::Counts => match fates.next() {
                     Some(Fate::Done(outcome)) => outcome.into(),
-                    Some(Fate::Repeated) => earlier(event).unwrap_or(Taken::Repeated),
+                    Some(Fate::Repeated) => earlier(item).unwrap_or(Taken::Repeated),
                     Some(Fate::Waits(reason)) => Taken::Waits(reason),
                     None => Taken::Waits(None),
                 },
                 Treatment::CountsBeside => match fates.next() {
                     Some(Fate::Waits(reason)) => {
                         // The current edition may have refused it.
-                        events.pop_if(|(refused, _)| *refused == event);
+                        items.pop_if(|(refused, _)| *refused == item);
                         Taken::Waits(reason)
                     }
                     _ => continue,
@@ -204,21 +206,20 @@ impl<'p> Progress<'p> {
                 Treatment::LeavesOut => Taken::Repeated,
                 Treatment::Refuses(refusal) => Taken::Refused(refusal),
             };
-            events.push((event, taken));
+            items.push((item, taken));
         }
-        self.on_boards.insert(generation, BoardOutcomes { board: share.board.clone(), events });
+        self.on_boards.insert(generation, BoardOutcomes { board: share.board.clone(), items });
     }
 
-    /// Notes that it is not known what became of events on a board.
+    /// Notes that it is not known what became of items on a board.
     fn note_damage(&mut self, share: Share) {
-        let Share { board, .. } = share;
-        let of_type = &board.definition().metric.event;
-        let events = self.portion.events.iter().enumerate().filter(|(_, (_, event))| event.kind == *of_type);
-        let events = events.map(|(event, _)| (event, Taken::Refused(Refusal::Damaged))).collect();
-        self.on_boards.insert(board.generation(), BoardOutcomes { board, events });
+        let Share { board, items, .. } = share;
+        let mut items: Vec<_> = items.into_iter().map(|(item, _)| (item, Taken::Refused(Refusal::Damaged))).collect();
+        items.dedup_by_key(|(item, _)| *item);
+        self.on_boards.insert(board.generation(), BoardOutcomes { board, items });
     }
 
-    /// Returns how far the portion is counted, after what became of each event.
+    /// Returns how far the portion is counted, after what became of each item.
     pub(super) fn finish(mut self, mut each: impl FnMut(usize, EventOutcome)) -> Result<PortionRecorded> {
         let mut recorded = PortionRecorded { reached: None, waits: false, filled: None, left_out: Vec::new() };
         let (mut behind, mut damage) = (None, None);
@@ -250,12 +251,12 @@ impl<'p> Progress<'p> {
         let mut outcomes: Vec<_> = self.is_known.iter().map(outcome).collect();
         let mut on_boards: Vec<_> = self.on_boards.into_values().collect();
         on_boards.sort_unstable_by(|one, other| one.board.name().cmp(other.board.name()));
-        for BoardOutcomes { board, events } in on_boards {
-            for (event, taken) in events {
-                outcomes[event].boards.push(OnBoard { board: board.clone(), subject: None, taken, is_beside: false });
+        for BoardOutcomes { board, items } in on_boards {
+            for (item, taken) in items {
+                outcomes[item].boards.push(OnBoard { board: board.clone(), subject: None, taken, is_beside: false });
             }
         }
-        outcomes.into_iter().enumerate().for_each(|(event, outcome)| each(event, outcome));
+        outcomes.into_iter().enumerate().for_each(|(item, outcome)| each(item, outcome));
         Ok(recorded)
     }
 }
