@@ -13,6 +13,7 @@ use crate::choices::Begin;
 use crate::config::{Config, SourceConfig};
 use crate::events::{self, Mapping};
 use crate::log::{Log, LogError, LogPlace, Message};
+use crate::schemas;
 
 /// Number of messages that are shown.
 const SHOWN: usize = 10;
@@ -64,7 +65,9 @@ async fn show(source: &SourceConfig, boards: Option<&[Counting]>, text: &mut Str
     let boards: Option<Vec<&Counting>> = boards.map(|boards| boards.iter().filter(is_of_source).collect());
     let mapping = Arc::new(Mapping::new(source.event.clone()));
     let log = source.log().map_err(LogError::Stop)?;
+    let schemas = source.schemas().map_err(LogError::Stop)?;
     let logs = log.open(&source.name, events::time_of(&mapping, source.clock())).await?;
+    let logs = schemas::decoded(logs, schemas.as_ref());
     let _ = writeln!(text, "{}: {} {}", source.name, logs.len(), if logs.len() == 1 { "log" } else { "logs" });
     for (name, mut log) in logs {
         let messages = first(log.as_mut()).await?;
@@ -97,7 +100,9 @@ fn show_message(message: &Message, mapping: &Mapping, boards: Option<&[&Counting
         Err(why) => {
             let value = message.value.as_deref().unwrap_or_default();
             let _ = writeln!(text, "    {}: makes no event: {why}", message.position);
-            let _ = writeln!(text, "      {}", String::from_utf8_lossy(&value[..value.len().min(200)]).trim_end());
+            let shown = String::from_utf8_lossy(&value[..value.len().min(200)]);
+            let _ =
+                writeln!(text, "      {}", shown.trim_end().replace(|c: char| c.is_control() && c != '\t', "\u{fffd}"));
         }
         Ok(0) => {
             let _ = writeln!(text, "    {}: has no event", message.position);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -14,6 +15,7 @@ use crate::choices::{Begin, Decision};
 use crate::events::EventConfig;
 use crate::log::{FileConfig, KafkaConfig, LogConfig, NatsConfig, RedisConfig};
 use crate::path::MemberPath;
+use crate::schemas::{RegistryConfig, Schemas};
 use crate::variables::with_variables;
 
 /// The environment variable with the key to send to the service.
@@ -74,6 +76,8 @@ pub struct SourceConfig {
     redis: Option<RedisConfig>,
     kafka: Option<KafkaConfig>,
     nats: Option<NatsConfig>,
+    /// The schema registry with which values are written. They are read as JSON.
+    registry: Option<RegistryConfig>,
     /// How messages become events. By default a message is an event as the service takes it.
     #[serde(default)]
     pub event: EventConfig,
@@ -105,7 +109,14 @@ impl Config {
             if config.sources[..at].iter().any(|other| other.name == *name) {
                 bail!("there are two sources with the name '{name}'");
             }
-            let has_times = !matches!(source.log()?, LogConfig::File(_));
+            let log = source.log()?;
+            if source.registry.is_some() && !(log.has_bytes() && source.event.is_json()) {
+                bail!(
+                    "source '{name}': 'registry' is for kafka, nats, and redis with 'field', and makes JSON of values: so 'format' \
+                     must be json"
+                );
+            }
+            let has_times = !matches!(log, LogConfig::File(_));
             source.event.check(has_times).with_context(|| format!("source '{name}', [source.event]"))?;
         }
         Ok(config)
@@ -124,6 +135,12 @@ impl SourceConfig {
             (Some(log), None) => Ok(log),
             _ => bail!("source '{}' must have one of file, redis, kafka and nats", self.name),
         }
+    }
+
+    /// Returns the schemas with which values are written, if they are.
+    pub fn schemas(&self) -> anyhow::Result<Option<Arc<Schemas>>> {
+        let schemas = self.registry.as_ref().map(Schemas::new).transpose();
+        Ok(schemas.with_context(|| format!("source '{}'", self.name))?.map(Arc::new))
     }
 
     /// Returns whether the source would have this board, if it is defined as here.
@@ -190,6 +207,10 @@ mod tests {
             (&format!("{FILE}redis.url = \"redis://x\"\nredis.stream = \"s\""), "one of"),
             (&format!("{FILE}begin = \"oldest\""), "'oldest' is not where a log can begin"),
             (&format!("{FILE}event.format = \"xml\""), "xml"),
+            (
+                &format!("{FILE}event = {{ type = \"x\", at = \"t\" }}\nregistry.url = \"http://x\""),
+                "'registry' is for",
+            ),
             (&format!("{FILE}event.type = \"like\""), "'at' is missing"),
             (&format!("{FILE}event = {{ format = \"csv\", at = \"t\", type = \"x\" }}"), "columns"),
         ] {

@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::log::Message;
@@ -55,10 +57,10 @@ impl DeadLetter {
     }
 }
 
-/// Returns the value of a message: as text, or as the bytes that it has.
+/// Returns the value of a message: as text, or as the bytes that it has, in Base64.
 fn shown(message: &Message) -> Option<Value> {
     let value = message.value.as_ref()?;
-    Some(std::str::from_utf8(value).map_or_else(|_| json!({"bytes": value.to_vec()}), Value::from))
+    Some(std::str::from_utf8(value).map_or_else(|_| json!({"base64": BASE64_STANDARD.encode(value)}), Value::from))
 }
 
 impl DeadLetters {

@@ -5,6 +5,7 @@
 //! source_logs    the logs of a source, each with its feed
 //! feed           a task for each log: asks where to go on, reads, sends
 //!   log          files, Redis Streams, Kafka, NATS JetStream: messages with positions
+//!   schemas      values that are written with a schema registry, as JSON
 //!   portion      the messages that are sent at once
 //!     events     how a message becomes events
 //!   source       what the service is asked, and what it answers
@@ -24,6 +25,7 @@ mod feed;
 mod log;
 mod path;
 mod portion;
+mod schemas;
 mod seen;
 mod source;
 mod source_logs;

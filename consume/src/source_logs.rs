@@ -15,6 +15,7 @@ use crate::dead_letters::DeadLetters;
 use crate::events::{self, Mapping};
 use crate::feed::{Feed, FeedEnd, PATIENCE, Remembered};
 use crate::log::{Log, LogError};
+use crate::schemas::{self, Schemas};
 use crate::seen::{AllSeen, FeedSeen, FeedState};
 use crate::source::ServiceSource;
 
@@ -27,6 +28,7 @@ pub struct SourceLogs {
     service: Service,
     config: SourceConfig,
     mapping: Arc<Mapping>,
+    schemas: Option<Arc<Schemas>>,
     /// The board that is filled, if one is.
     fill: Option<String>,
     all: AllSeen,
@@ -47,13 +49,15 @@ impl SourceLogs {
                 .with_context(|| format!("source '{}': cannot write {}", config.name, path.display()))?;
         }
         let mapping = Arc::new(Mapping::new(config.event.clone()));
-        Ok(Self { service, config, mapping, fill, all: all.clone(), stop: stop.clone() })
+        let schemas = config.schemas()?;
+        Ok(Self { service, config, mapping, schemas, fill, all: all.clone(), stop: stop.clone() })
     }
 
     /// Returns the logs that there are now, each with the name of its source.
     pub async fn open(&self) -> Result<Vec<(String, Box<dyn Log>)>, LogError> {
         let log = self.config.log().map_err(LogError::Stop)?;
-        log.open(&self.config.name, events::time_of(&self.mapping, self.config.clock())).await
+        let logs = log.open(&self.config.name, events::time_of(&self.mapping, self.config.clock())).await?;
+        Ok(schemas::decoded(logs, self.schemas.as_ref()))
     }
 
     /// Returns the feed of a log. With `define`, the source is defined if the service does not know it.

@@ -72,8 +72,8 @@ impl Mapping {
     ///
     /// Appends nothing if the message is not what the configuration says.
     pub fn append(&self, message: &Message, lines: &mut String) -> Result<usize, Unreadable> {
-        if let Some(fault) = message.fault {
-            return unreadable(fault);
+        if let Some(fault) = &message.fault {
+            return unreadable(fault.as_ref());
         }
         let Some(value) = &message.value else { return Ok(0) };
         let text = std::str::from_utf8(value).map_err(|_| Unreadable("it is not UTF-8".to_owned()))?;

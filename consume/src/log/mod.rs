@@ -5,6 +5,7 @@ mod kafka;
 mod nats;
 mod redis_stream;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub struct Message {
     pub headers: Vec<(String, Bytes)>,
     /// `None` if it has none, as what marks a key of Kafka as deleted.
     pub value: Option<Bytes>,
-    /// Why it has no value although it should have one.
-    pub fault: Option<&'static str>,
+    /// Why its value is not what it should be, or it has none although it should have one.
+    pub fault: Option<Cow<'static, str>>,
 }
 
 /// Where to go in a log.
@@ -157,6 +158,15 @@ impl LogConfig {
                 partitions.into_iter().map(open).collect()
             }
         })
+    }
+
+    /// Returns whether messages are any bytes, and not texts by what the log is.
+    pub fn has_bytes(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Redis(config) => config.has_bytes(),
+            Self::Kafka(_) | Self::Nats(_) => true,
+        }
     }
 
     /// Returns whether there may be more logs later.

@@ -63,6 +63,13 @@ struct Ends {
 /// An entry: its id, and its fields.
 type StreamEntry = (String, Vec<(Vec<u8>, Vec<u8>)>);
 
+impl RedisConfig {
+    /// Returns whether a message is what a field has.
+    pub fn has_bytes(&self) -> bool {
+        self.field.is_some()
+    }
+}
+
 impl RedisLog {
     pub fn new(config: &RedisConfig) -> Result<Self, LogError> {
         let client = with_variables(&config.url).and_then(|url| Ok(redis::Client::open(url)?));
@@ -132,7 +139,8 @@ impl RedisLog {
             Some(name) => {
                 message.value =
                     fields.into_iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| value.into());
-                message.fault = message.value.is_none().then_some("it has no field of that name: see [source.redis]");
+                message.fault =
+                    message.value.is_none().then_some("it has no field of that name: see [source.redis]".into());
             }
             None => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

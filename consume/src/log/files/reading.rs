@@ -85,7 +85,7 @@ impl OpenFile {
         Message {
             position: position(self.number, self.offset),
             value: (!is_too_long).then(|| Bytes::from(line)),
-            fault: is_too_long.then_some("its line has more than 1 MiB"),
+            fault: is_too_long.then_some("its line has more than 1 MiB".into()),
             ..Message::default()
         }
     }
