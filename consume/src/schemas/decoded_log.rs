@@ -81,3 +81,82 @@ impl Log for DecodedLog {
         self.undecoded.as_slice().is_empty() && self.log.is_at_end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::schemas::avro::AvroSchema;
+    use crate::schemas::{Decoder, Known};
+
+    /// A log that has all of its messages at once.
+    struct AllAtOnce(Vec<Message>);
+
+    #[async_trait]
+    impl Log for AllAtOnce {
+        async fn go_to(&mut self, _: LogPlace) -> Result<Arrival, LogError> {
+            Ok(Arrival::default())
+        }
+
+        async fn read(&mut self) -> Result<Vec<Message>, LogError> {
+            Ok(std::mem::take(&mut self.0))
+        }
+
+        fn left(&self) -> Option<u64> {
+            Some(self.0.len() as u64)
+        }
+
+        fn is_at_end(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    fn schemas(text: &str) -> Arc<Schemas> {
+        let schemas = Schemas::new(&toml::from_str("url = \"http://127.0.0.1:9\"").unwrap()).unwrap();
+        let decoder = Ok(Decoder::Avro(AvroSchema::parse([text].into_iter()).unwrap()));
+        schemas.known.insert(1, Arc::new(Known { decoder, since: Instant::now(), text_bytes: 0 }));
+        Arc::new(schemas)
+    }
+
+    fn message(position: u128, value: &[u8]) -> Message {
+        Message { position, value: Some(Bytes::copy_from_slice(value)), ..Message::default() }
+    }
+
+    #[tokio::test]
+    async fn messages_that_become_long_are_read_in_pieces() {
+        // 2^18 nulls, which are 1.25 MiB of JSON.
+        let value = [0, 0, 0, 0, 1, 0x80, 0x80, 0x20, 0];
+        let log = AllAtOnce((0..5).map(|position| message(position, &value)).collect());
+        let schemas = schemas(r#"{"type": "array", "items": "null"}"#);
+        let mut log = DecodedLog::new(Box::new(log), schemas);
+        for (expected, left) in [(0..2, 3), (2..4, 1), (4..5, 0)] {
+            let positions: Vec<u128> = log.read().await.unwrap().iter().map(|message| message.position).collect();
+            assert_eq!(positions, expected.collect::<Vec<_>>());
+            assert_eq!((log.left(), log.is_at_end()), (Some(left), left == 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_decoded_keeps_its_value() {
+        let deleted = Message { position: 2, ..Message::default() };
+        let fault = Message { fault: Some("why".into()), ..message(3, b"x") };
+        let (text, other) = (message(0, &[0, 0, 0, 0, 1, 2, b'a']), message(1, &[0, 0, 0, 0, 1, 8]));
+        let unknown = message(4, &[0, 0, 0, 0, 2]);
+        let log = AllAtOnce(vec![text, other.clone(), deleted.clone(), fault.clone(), message(5, &[]), unknown]);
+        let mut log = DecodedLog::new(Box::new(log), schemas("\"string\""));
+        let read = log.read().await.unwrap();
+        assert_eq!(read[0], message(0, b"\"a\""));
+        let why = read[1].fault.clone().unwrap();
+        assert!(why.contains("schema 1") && why.contains("ends too early"), "{why}");
+        assert_eq!(read[1].value, other.value);
+        assert_eq!(read[2..4], [deleted, fault]);
+        assert!(read[4].fault.is_some());
+        // Nothing answers: what comes before is read, and the message is not passed.
+        assert_eq!(read.len(), 5);
+        for _ in 0..2 {
+            assert!(matches!(log.read().await, Err(LogError::Later(_))));
+            assert!(!log.is_at_end());
+        }
+    }
+}

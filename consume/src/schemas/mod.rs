@@ -40,6 +40,8 @@ const REMEMBERED: u64 = 16 << 20;
 const EXPECTED: usize = 100;
 /// What a schema without a text counts.
 const LEAST: usize = 1 << 10;
+/// The longest reason, in characters: it may have names of a schema, and each message that is kept has it.
+const MAX_REASON: usize = 300;
 
 /// The schemas of a registry, which are asked for once: they never change.
 pub struct Schemas {
@@ -100,37 +102,33 @@ impl Schemas {
             return Ok(Err(format!("it has more than {MAX_VALUE} bytes")));
         }
         let id = u32::from_be_bytes([a, b, c, d]);
-        let known = self.known(id).await?;
+        let not_given = |error| LogError::later(format!("the schema registry does not give schema {id}"), error);
+        let known = tokio::time::timeout(LOOK_UP, self.known(id)).await;
+        let known = known.map_err(|late| not_given(late.into()))?.map_err(not_given)?;
         let decoded = match &known.decoder {
             Err(why) => return Ok(Err(why.clone())),
             Ok(Decoder::Json) => return Ok(Ok(value.slice(5..))),
             Ok(Decoder::Avro(schema)) => schema.json(&value[5..]),
             Ok(Decoder::Protobuf(schema)) => schema.json(&value[5..]),
         };
-        Ok(decoded.map(Bytes::from).map_err(|why| format!("it is not what its schema {id} says: {why}")))
+        Ok(decoded.map(Bytes::from).map_err(|why| format!("it is not what its schema {id} says: {}", short(&why))))
     }
 
-    async fn known(&self, id: u32) -> Result<Arc<Known>, LogError> {
+    /// Returns what is known of an id. Whoever asks for the same one at the same time waits for one answer.
+    async fn known(&self, id: u32) -> Result<Arc<Known>, anyhow::Error> {
         if self.known.get(&id).is_some_and(|known| !known.is_current()) {
             self.known.remove(&id);
         }
-        self.known.get_or_insert_async(&id, self.look_up(id)).await
-    }
-
-    async fn look_up(&self, id: u32) -> Result<Arc<Known>, LogError> {
-        let asked = tokio::time::timeout(LOOK_UP, self.ask(id)).await;
-        let asked = asked.unwrap_or_else(|late| Err(Unavailable::Later(late.into())));
-        let (decoder, text_bytes) = match asked {
-            Ok((decoder, text_bytes)) => (decoder, text_bytes),
-            Err(Unavailable::Unusable(why)) => (Err(why), 0),
-            Err(Unavailable::Later(error)) => {
-                return Err(LogError::later(format!("the schema registry does not give schema {id}"), error));
-            }
+        let look_up = async {
+            let (decoder, text_bytes) = match self.ask(id).await {
+                Ok((decoder, text_bytes)) => (decoder, text_bytes),
+                Err(Unavailable::Unusable(why)) => (Err(why), 0),
+                Err(Unavailable::Later(error)) => return Err(error),
+            };
+            let decoder = decoder.map_err(|why| short(&why));
+            Ok(Arc::new(Known { decoder, since: Instant::now(), text_bytes }))
         };
-        if let Err(why) = &decoder {
-            tracing::warn!("schema {id} cannot be used: {why}");
-        }
-        Ok(Arc::new(Known { decoder, since: Instant::now(), text_bytes }))
+        self.known.get_or_insert_async(&id, look_up).await
     }
 
     /// Returns what the registry has for an id, and how many bytes that are.
@@ -164,4 +162,8 @@ impl Schemas {
         };
         Ok((decoder.map_err(|why| format!("its schema {id} cannot be read: {why}")), text_bytes))
     }
+}
+
+fn short(why: &str) -> String {
+    why.chars().take(MAX_REASON).collect()
 }

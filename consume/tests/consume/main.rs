@@ -17,6 +17,7 @@ mod deciding;
 mod files;
 mod jetstream;
 mod kills;
+mod registry;
 mod running;
 mod streams;
 mod topics;
