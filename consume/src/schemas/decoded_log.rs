@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::schemas::avro::AvroSchema;
-    use crate::schemas::{Decoder, Known};
+    use crate::schemas::{KnownSchema, ValueDecoder};
 
     /// A log that has all of its messages at once.
     struct AllAtOnce(Vec<Message>);
@@ -114,8 +114,8 @@ mod tests {
 
     fn schemas(text: &str) -> Arc<Schemas> {
         let schemas = Schemas::new(&toml::from_str("url = \"http://127.0.0.1:9\"").unwrap()).unwrap();
-        let decoder = Ok(Decoder::Avro(AvroSchema::parse([text].into_iter()).unwrap()));
-        schemas.known.insert(1, Arc::new(Known { decoder, since: Instant::now(), text_bytes: 0 }));
+        let decoder = Ok(ValueDecoder::Avro(AvroSchema::parse([text].into_iter()).unwrap()));
+        schemas.known.insert(1, Arc::new(KnownSchema { decoder, since: Instant::now(), text_bytes: 0 }));
         Arc::new(schemas)
     }
 

@@ -46,18 +46,18 @@ const MAX_REASON: usize = 300;
 /// The schemas of a registry, which are asked for once: they never change.
 pub struct Schemas {
     registry: SchemaRegistry,
-    known: Cache<u32, Arc<Known>, TextBytes>,
+    known: Cache<u32, Arc<KnownSchema>, TextBytes>,
 }
 
 /// What is known of an id.
-struct Known {
+struct KnownSchema {
     /// How values become JSON, or why they cannot.
-    decoder: Result<Decoder, String>,
+    decoder: Result<ValueDecoder, String>,
     since: Instant,
     text_bytes: usize,
 }
 
-enum Decoder {
+enum ValueDecoder {
     Avro(AvroSchema),
     Protobuf(ProtobufSchema),
     /// What follows the id is JSON already.
@@ -67,8 +67,8 @@ enum Decoder {
 #[derive(Clone)]
 struct TextBytes;
 
-impl Weighter<u32, Arc<Known>> for TextBytes {
-    fn weight(&self, _: &u32, known: &Arc<Known>) -> u64 {
+impl Weighter<u32, Arc<KnownSchema>> for TextBytes {
+    fn weight(&self, _: &u32, known: &Arc<KnownSchema>) -> u64 {
         (known.text_bytes + LEAST) as u64
     }
 }
@@ -80,7 +80,7 @@ pub fn decoded(logs: Vec<(String, Box<dyn Log>)>, schemas: Option<&Arc<Schemas>>
     logs.into_iter().map(|(name, log)| (name, decoded(log))).collect()
 }
 
-impl Known {
+impl KnownSchema {
     fn is_current(&self) -> bool {
         self.decoder.is_ok() || self.since.elapsed() < UNUSABLE
     }
@@ -107,15 +107,15 @@ impl Schemas {
         let known = known.map_err(|late| not_given(late.into()))?.map_err(not_given)?;
         let decoded = match &known.decoder {
             Err(why) => return Ok(Err(why.clone())),
-            Ok(Decoder::Json) => return Ok(Ok(value.slice(5..))),
-            Ok(Decoder::Avro(schema)) => schema.json(&value[5..]),
-            Ok(Decoder::Protobuf(schema)) => schema.json(&value[5..]),
+            Ok(ValueDecoder::Json) => return Ok(Ok(value.slice(5..))),
+            Ok(ValueDecoder::Avro(schema)) => schema.json(&value[5..]),
+            Ok(ValueDecoder::Protobuf(schema)) => schema.json(&value[5..]),
         };
         Ok(decoded.map(Bytes::from).map_err(|why| format!("it is not what its schema {id} says: {}", short(&why))))
     }
 
     /// Returns what is known of an id. Whoever asks for the same one at the same time waits for one answer.
-    async fn known(&self, id: u32) -> Result<Arc<Known>, anyhow::Error> {
+    async fn known(&self, id: u32) -> Result<Arc<KnownSchema>, anyhow::Error> {
         if self.known.get(&id).is_some_and(|known| !known.is_current()) {
             self.known.remove(&id);
         }
@@ -126,17 +126,17 @@ impl Schemas {
                 Err(Unavailable::Later(error)) => return Err(error),
             };
             let decoder = decoder.map_err(|why| short(&why));
-            Ok(Arc::new(Known { decoder, since: Instant::now(), text_bytes }))
+            Ok(Arc::new(KnownSchema { decoder, since: Instant::now(), text_bytes }))
         };
         self.known.get_or_insert_async(&id, look_up).await
     }
 
     /// Returns what the registry has for an id, and how many bytes that are.
-    async fn ask(&self, id: u32) -> Result<(Result<Decoder, String>, usize), Unavailable> {
+    async fn ask(&self, id: u32) -> Result<(Result<ValueDecoder, String>, usize), Unavailable> {
         let SchemaText { kind, text, mut references } = self.registry.schema(id).await?;
         let mut text_bytes = text.len();
         if kind == "JSON" {
-            return Ok((Ok(Decoder::Json), 0));
+            return Ok((Ok(ValueDecoder::Json), 0));
         }
         let mut texts = vec![(String::new(), text)];
         while let Some(reference) = references.pop() {
@@ -156,8 +156,8 @@ impl Schemas {
             texts.push((reference.name, referenced.text));
         }
         let decoder = match kind.as_str() {
-            "AVRO" => AvroSchema::parse(texts.iter().map(|(_, text)| text.as_str())).map(Decoder::Avro),
-            "PROTOBUF" => ProtobufSchema::parse(texts).map(Decoder::Protobuf),
+            "AVRO" => AvroSchema::parse(texts.iter().map(|(_, text)| text.as_str())).map(ValueDecoder::Avro),
+            "PROTOBUF" => ProtobufSchema::parse(texts).map(ValueDecoder::Protobuf),
             _ => Err("it is none of AVRO, PROTOBUF and JSON".to_owned()),
         };
         Ok((decoder.map_err(|why| format!("its schema {id} cannot be read: {why}")), text_bytes))

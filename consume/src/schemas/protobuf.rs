@@ -25,10 +25,10 @@ pub struct ProtobufSchema {
 }
 
 /// The files of a schema by their paths.
-struct Texts(HashMap<String, String>);
+struct ProtobufTexts(HashMap<String, String>);
 
 /// JSON that has a bound.
-struct Bounded(Vec<u8>);
+struct BoundedJson(Vec<u8>);
 
 impl ProtobufSchema {
     /// Compiles texts, of which the first has the schema and the others are what it imports, with their paths.
@@ -41,7 +41,7 @@ impl ProtobufSchema {
             files.insert(if at == 0 { MAIN.to_owned() } else { name }, text);
         }
         let mut all = ChainFileResolver::new();
-        all.add(Texts(files));
+        all.add(ProtobufTexts(files));
         all.add(GoogleFileResolver::new());
         let mut compiler = Compiler::with_file_resolver(all);
         compiler.open_file(MAIN).map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ impl ProtobufSchema {
     pub fn json(&self, mut value: &[u8]) -> Result<Vec<u8>, String> {
         let message = self.message(&mut value)?;
         let message = DynamicMessage::decode(message, value).map_err(|error| error.to_string())?;
-        let mut json = Bounded(Vec::with_capacity(2 * value.len()));
+        let mut json = BoundedJson(Vec::with_capacity(2 * value.len()));
         let mut serializer = serde_json::Serializer::new(&mut json);
         message.serialize_with_options(&mut serializer, &JSON).map_err(|error| error.to_string())?;
         Ok(json.0)
@@ -78,7 +78,7 @@ impl ProtobufSchema {
     }
 }
 
-impl FileResolver for Texts {
+impl FileResolver for ProtobufTexts {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         let known = || FILES.iter().find(|(path, _)| *path == name).map(|(_, text)| *text);
         let text = self.0.get(name).map(String::as_str).or_else(known);
@@ -86,7 +86,7 @@ impl FileResolver for Texts {
     }
 }
 
-impl Write for Bounded {
+impl Write for BoundedJson {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         if self.0.len() + part.len() > MAX_VALUE {
             return Err(io::Error::other(format!("its JSON has more than {MAX_VALUE} bytes")));

@@ -66,7 +66,7 @@ pub enum Unavailable {
 }
 
 #[derive(Deserialize)]
-struct Problem {
+struct RegistryProblem {
     error_code: u32,
 }
 
@@ -154,7 +154,8 @@ impl SchemaRegistry {
                 if schema.text.len() > MAX_TEXT { Err(Unavailable::too_long()) } else { Ok(schema) }
             }
             StatusCode::NOT_FOUND
-                if serde_json::from_slice(&body).is_ok_and(|said: Problem| UNKNOWN.contains(&said.error_code)) =>
+                if serde_json::from_slice(&body)
+                    .is_ok_and(|said: RegistryProblem| UNKNOWN.contains(&said.error_code)) =>
             {
                 Err(Unavailable::Unusable(format!("the schema registry has no {}", path.join("/"))))
             }

@@ -21,7 +21,7 @@ const LATER: u32 = 70_000;
 const UNKNOWN: u32 = 99;
 
 /// A registry with its answers by path.
-struct Registry {
+struct TestRegistry {
     port: u16,
     server: ServerHandle,
     said: Arc<Said>,
@@ -35,7 +35,7 @@ struct Said {
     asked: Mutex<Vec<String>>,
 }
 
-impl Registry {
+impl TestRegistry {
     fn start() -> Self {
         let post = r#"{"type": "record", "name": "shop.Post", "fields": [{"name": "id", "type": "string"}]}"#;
         let like = r#"{"type": "record", "name": "Like", "namespace": "shop", "fields": [{"name": "post", "type": ["null", "Post"]},
@@ -128,7 +128,7 @@ impl Written {
         Ok(Self { broker, producer })
     }
 
-    fn source(&self, registry: &Registry, password: &str) -> String {
+    fn source(&self, registry: &TestRegistry, password: &str) -> String {
         let (brokers, port) = (self.broker.bootstrap_servers(), registry.port);
         format!(
             "kafka = {{ brokers = \"{brokers}\", topic = \"likes\" }}\ndead_letters = \"dead.ndjson\"\n\
@@ -169,7 +169,7 @@ impl Written {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_all_kinds_count_once_while_the_registry_comes_and_goes() {
     let Some(setting) = Setting::start().await else { return };
-    let (registry, topic) = (Registry::start(), Written::start().await.unwrap());
+    let (registry, topic) = (TestRegistry::start(), Written::start().await.unwrap());
     registry.refuse(503, "");
     topic.add(AVRO, 0..100).await;
     let mut consumer = setting.consume("likes", &topic.source(&registry, "let-me-in"), &["--define"]);
@@ -217,7 +217,7 @@ async fn values_of_all_kinds_count_once_while_the_registry_comes_and_goes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registry_that_refuses_passes_nothing_and_check_and_fill_read_its_values() {
     let Some(setting) = Setting::start().await else { return };
-    let (registry, topic) = (Registry::start(), Written::start().await.unwrap());
+    let (registry, topic) = (TestRegistry::start(), Written::start().await.unwrap());
     topic.add(AVRO, 0..50).await;
     topic.add(UNKNOWN, 0..1).await;
     let mut consumer = setting.consume("likes", &topic.source(&registry, "a-secret"), &["--define"]);
@@ -241,7 +241,7 @@ async fn a_registry_that_refuses_passes_nothing_and_check_and_fill_read_its_valu
     assert!(!log.contains("a-secret") && !log.contains("let-me-in"), "{log}");
     assert!(setting.likes("hot-posts").await.is_empty());
 
-    let registry = Registry::start();
+    let registry = TestRegistry::start();
     let consumer = setting.consume("likes", &topic.source(&registry, "let-me-in"), &["--define"]);
     setting.counted("hot-posts", &expected(0..50)).await;
     let board = json!({"metric": "COUNT(7d, like, post_id)", "slot": "1d"});

@@ -2,6 +2,7 @@
 //!
 //! Values are read by them straight into JSON (`values`): what a hostile value takes is bounded by the JSON that is made.
 
+mod decimal;
 mod values;
 
 use std::collections::HashMap;
@@ -51,9 +52,9 @@ enum AvroType {
     Same(usize),
 }
 
-/// What has been read of the texts.
+/// The types of the texts that have been read.
 #[derive(Default)]
-struct Reading {
+struct AvroTypes {
     types: Vec<AvroType>,
     named: HashMap<String, usize>,
 }
@@ -61,15 +62,15 @@ struct Reading {
 impl AvroSchema {
     /// Parses texts, of which the first has the schema and the others what it refers to.
     pub fn parse<'t>(texts: impl Iterator<Item = &'t str>) -> Result<Self, String> {
-        let mut reading = Reading::default();
+        let mut all = AvroTypes::default();
         let mut root = None;
         for text in texts {
             // Its depth has a bound, so that of `add` has one.
             let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-            let added = reading.add(&value, "")?;
+            let added = all.add(&value, "")?;
             root.get_or_insert(added);
         }
-        let Reading { mut types, named } = reading;
+        let AvroTypes { mut types, named } = all;
         for at in &mut types {
             if let AvroType::Named(full, plain) = at {
                 let found = named.get(full).or_else(|| named.get(plain));
@@ -80,7 +81,7 @@ impl AvroSchema {
     }
 }
 
-impl Reading {
+impl AvroTypes {
     fn push(&mut self, added: AvroType) -> usize {
         self.types.push(added);
         self.types.len() - 1

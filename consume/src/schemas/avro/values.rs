@@ -5,11 +5,10 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use serde::Serialize;
 
+use super::decimal::decimal;
 use super::{AvroSchema, AvroType};
 use crate::schemas::{MAX_DEPTH, MAX_VALUE};
 
-/// The largest decimal number, in bytes.
-const MAX_DECIMAL: usize = 128;
 const DAY: i64 = 86_400;
 
 /// A value that is read from its beginning.
@@ -227,39 +226,6 @@ fn time(number: i64, in_second: i64, has_zone: bool) -> Option<String> {
     Some(text)
 }
 
-/// Returns a decimal number, whose digits are a two's complement number of these bytes.
-fn decimal(bytes: &[u8], scale: usize) -> Result<String, String> {
-    if bytes.len() > MAX_DECIMAL {
-        return Err(format!("a decimal number has more than {MAX_DECIMAL} bytes"));
-    }
-    let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
-    let mut left = bytes.to_vec();
-    if is_negative {
-        let mut carry = true;
-        for byte in left.iter_mut().rev() {
-            (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
-        }
-    }
-    let mut digits = Vec::new();
-    for at in 0.. {
-        if at > scale && left.iter().all(|byte| *byte == 0) {
-            break;
-        }
-        if at == scale && scale > 0 {
-            digits.push(b'.');
-        }
-        let mut remainder = 0_u16;
-        for byte in &mut left {
-            let part = remainder << 8 | u16::from(*byte);
-            *byte = (part / 10) as u8;
-            remainder = part % 10;
-        }
-        digits.push(b'0' + remainder as u8);
-    }
-    digits.extend(is_negative.then_some(b'-'));
-    Ok(digits.iter().rev().map(|digit| char::from(*digit)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -316,23 +282,6 @@ mod tests {
             assert!(schema.json(&value[..end]).is_err(), "{end}");
         }
         assert!(schema.json(&[value, vec![0]].concat()).unwrap_err().contains("1 bytes follow"));
-    }
-
-    #[test]
-    fn decimals_are_exact() {
-        for (hex, scale, expected) in [
-            ("", 0, "0"),
-            ("00", 2, "0.00"),
-            ("05", 2, "0.05"),
-            ("fb", 1, "-0.5"),
-            ("80", 0, "-128"),
-            ("ff7f", 0, "-129"),
-            ("0100000000000000000000000000000000", 3, "340282366920938463463374607431768211.456"),
-            ("8000000000000000000000000000000000", 0, "-43556142965880123323311949751266331066368"),
-        ] {
-            assert_eq!(decimal(&bytes(hex), scale).as_deref(), Ok(expected), "{hex}");
-        }
-        assert!(decimal(&[1; MAX_DECIMAL + 1], 0).is_err());
     }
 
     #[test]
