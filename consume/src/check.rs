@@ -18,6 +18,9 @@ use crate::schemas;
 /// Number of messages that are shown.
 const SHOWN: usize = 10;
 
+/// Number of logs of a source that are looked into: each may be waited for.
+const LOOKED_INTO: usize = 30;
+
 /// A board, as far as it says what it counts.
 struct Counting {
     name: String,
@@ -69,14 +72,25 @@ async fn show(source: &SourceConfig, boards: Option<&[Counting]>, text: &mut Str
     let logs = log.open(&source.name, events::time_of(&mapping, source.clock())).await?;
     let logs = schemas::decoded(logs, schemas.as_ref());
     let _ = writeln!(text, "{}: {} {}", source.name, logs.len(), if logs.len() == 1 { "log" } else { "logs" });
+    // One that has messages is enough of a topic.
+    let (mut shown, mut looked) = (None, 0);
     for (name, mut log) in logs {
+        let topic = log.partition().map(|(topic, _)| topic.to_owned());
+        if shown.as_ref() == Some(&topic) {
+            continue;
+        }
+        if looked == LOOKED_INTO {
+            let _ = writeln!(text, "  {name} and others are not looked into");
+            break;
+        }
+        looked += 1;
         let messages = first(log.as_mut()).await?;
         let _ = writeln!(text, "  {name}: {}", if messages.is_empty() { "nothing to read" } else { "begins with" });
         for message in messages.iter().take(SHOWN) {
             show_message(message, &mapping, boards.as_deref(), text);
         }
         if !messages.is_empty() {
-            break;
+            shown = Some(topic);
         }
     }
     Ok(())

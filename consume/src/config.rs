@@ -12,6 +12,7 @@ use rolltop_client::Service;
 use serde::Deserialize;
 
 use crate::choices::{Begin, Decision};
+use crate::dead_letters::{DeadLetterPlace, DeadLetterTopic};
 use crate::events::EventConfig;
 use crate::log::{FileConfig, KafkaConfig, LogConfig, NatsConfig, RedisConfig};
 use crate::path::MemberPath;
@@ -70,17 +71,23 @@ pub struct SourceConfig {
     /// in seconds.
     #[serde(default = "ten")]
     pub take_over: u64,
-    /// The file to which messages are written that make no event, or whose events boards have rejected.
-    pub dead_letters: Option<PathBuf>,
+    /// The file or the topic to which messages are written that make no event, or whose events boards have rejected.
+    pub dead_letters: Option<DeadLetterPlace>,
     file: Option<FileConfig>,
     redis: Option<RedisConfig>,
-    kafka: Option<KafkaConfig>,
+    pub kafka: Option<KafkaConfig>,
     nats: Option<NatsConfig>,
     /// The schema registry with which values are written. They are read as JSON.
     registry: Option<RegistryConfig>,
     /// How messages become events. By default a message is an event as the service takes it.
     #[serde(default)]
     pub event: EventConfig,
+}
+
+/// Returns a mistake with the number of its line, and without the line itself: it may have a password.
+fn mistake(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    anyhow::anyhow!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 fn ten() -> u64 {
@@ -96,7 +103,7 @@ impl Config {
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let config: Self = toml::from_str(text)?;
+        let mut config: Self = toml::from_str(text).map_err(|error| mistake(text, &error))?;
         if config.sources.is_empty() {
             bail!("there is no [[source]]: nothing would be read");
         }
@@ -118,8 +125,20 @@ impl Config {
             }
             let has_times = !matches!(log, LogConfig::File(_));
             source.event.check(has_times).with_context(|| format!("source '{name}', [source.event]"))?;
+            source.check_topics().with_context(|| format!("source '{name}', [source.kafka]"))?;
         }
+        config.leave_out_dead_letters();
         Ok(config)
+    }
+
+    /// Has no pattern of topics include one of dead letters: they would be read and written without an end.
+    fn leave_out_dead_letters(&mut self) {
+        let topics = self.sources.iter().filter_map(|source| Some(source.dead_letter_topic()?.to_owned()));
+        let topics: Vec<String> = topics.collect();
+        self.sources
+            .iter_mut()
+            .filter_map(|source| source.kafka.as_mut())
+            .for_each(|kafka| kafka.not.clone_from(&topics));
     }
 }
 
@@ -141,6 +160,22 @@ impl SourceConfig {
     pub fn schemas(&self) -> anyhow::Result<Option<Arc<Schemas>>> {
         let schemas = self.registry.as_ref().map(Schemas::new).transpose();
         Ok(schemas.with_context(|| format!("source '{}'", self.name))?.map(Arc::new))
+    }
+
+    /// Returns the topic to which dead letters are written, if it is one.
+    pub fn dead_letter_topic(&self) -> Option<&str> {
+        match &self.dead_letters {
+            Some(DeadLetterPlace::Topic(DeadLetterTopic { topic })) => Some(topic),
+            _ => None,
+        }
+    }
+
+    fn check_topics(&self) -> anyhow::Result<()> {
+        match (&self.kafka, self.dead_letter_topic()) {
+            (None, Some(_)) => bail!("it is missing, and 'dead_letters' names a topic: other logs have a file of them"),
+            (Some(kafka), topic) => kafka.check(&self.name, topic),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Returns whether the source would have this board, if it is defined as here.
@@ -195,6 +230,30 @@ mod tests {
         assert_eq!((source.begin, source.on_gap, source.boards.as_ref()), (Begin::Earliest, Decision::Pass, None));
     }
 
+    fn kafka(topics: &str) -> String {
+        format!(
+            "[[source]]\nname = \"k\"\nkafka.brokers = \"b\"\n{}{topics}",
+            if topics.is_empty() { "" } else { "kafka." }
+        )
+    }
+
+    #[test]
+    fn patterns_leave_out_the_dead_letters_of_all_sources() {
+        let text = format!("{}\ndead_letters.topic = \"likes.dead\"\n", kafka("topics = [\"likes*\"]"));
+        let other = kafka("topics = [\"*\"]").replace("\"k\"", "\"other\"");
+        let config = Config::parse(&(text + &other)).unwrap();
+        for source in config.sources {
+            assert_eq!(source.kafka.unwrap().not, ["likes.dead"]);
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_named_without_secrets() {
+        let text = kafka("topic = \"t\"\nkafka.sasl = { mechanism = \"none\", password = \"hunter2\" }");
+        let error = format!("{:#}", Config::parse(&text).unwrap_err());
+        assert!(error.starts_with("line 5: unknown variant `none`") && !error.contains("hunter2"), "{error}");
+    }
+
     #[test]
     fn mistakes_are_named() {
         for (text, needle) in [
@@ -213,6 +272,24 @@ mod tests {
             ),
             (&format!("{FILE}event.type = \"like\""), "'at' is missing"),
             (&format!("{FILE}event = {{ format = \"csv\", at = \"t\", type = \"x\" }}"), "columns"),
+            (&format!("{FILE}dead_letters = 7"), "a path, or { topic"),
+            (&format!("{FILE}dead_letters = {{ topic = \"a.dead\" }}"), "other logs have a file"),
+            (&kafka(""), "'topic' or 'topics'"),
+            (&kafka("topics = []"), "'topic' or 'topics'"),
+            (&kafka("topic = \"t\"\nkafka.topics = [\"u\"]"), "'topic' or 'topics'"),
+            (&kafka("topic = \"t*\""), "'t*' is not the name of a topic"),
+            (&kafka("topics = [\"a*b\"]"), "'a*b' is not a pattern of topics"),
+            (&kafka("topics = [\"a\"]\nkafka.partitions = [0]"), "'partitions' goes with 'topic'"),
+            (&kafka("topics = [\"a\"]").replace("\"k\"", &format!("\"{}\"", "k".repeat(51))), "at most 50"),
+            (&kafka(&format!("topics = [{}]", "\"a\",".repeat(65))), "at most 64"),
+            (&kafka("topic = \"t\"\nkafka.group = \"\""), "'group' is empty"),
+            (&kafka("topic = \"t\"\nkafka.tls.key = \"k.pem\""), "go together"),
+            (
+                &kafka("topic = \"t\"\ndead_letters.topic = \"t\""),
+                "'t' cannot be a topic of the source and of its dead",
+            ),
+            (&kafka("topics = [\"a\", \"t\"]\ndead_letters.topic = \"t\""), "'t' cannot be a topic of the source"),
+            (&kafka("topic = \"t\"\ndead_letters.topic = \"\""), "'' is not the name of a topic"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(needle), "{text}: {error}");

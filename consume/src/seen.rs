@@ -30,6 +30,8 @@ pub enum FeedState {
     Stopped(String),
     /// A fill that has ended.
     Filled,
+    /// The log is no more, as that of a topic which was deleted.
+    Gone,
 }
 
 /// What is seen of a feed.
@@ -61,6 +63,7 @@ impl FeedState {
             Self::Failing(_) => "failing",
             Self::Stopped(_) => "stopped",
             Self::Filled => "filled",
+            Self::Gone => "gone",
         }
     }
 
@@ -151,7 +154,7 @@ impl FeedSeen {
         match state {
             FeedState::Stopped(_) => false,
             FeedState::Starting | FeedState::Waiting(_) | FeedState::Failing(_) => since.elapsed() < PATIENCE,
-            FeedState::Reading | FeedState::StandingBy | FeedState::Filled => true,
+            FeedState::Reading | FeedState::StandingBy | FeedState::Filled | FeedState::Gone => true,
         }
     }
 }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn message(value: &str) -> Message {
-        let headers = vec![("trace".to_owned(), Bytes::from("t-1"))];
+        let headers = vec![("trace".to_owned(), None), ("trace".to_owned(), Some(Bytes::from("t-1")))];
         let time = Some(1_767_225_600_000);
         Message {
             position: 7,

@@ -147,7 +147,8 @@ impl Mapping {
             Some("$key") => beside(message.key.as_ref()?),
             Some(header) => {
                 let name = header.strip_prefix("$header.")?;
-                message.headers.iter().find(|(header, _)| header == name).and_then(|(_, value)| beside(value))
+                let mut values = message.headers.iter().filter(|(header, _)| header == name);
+                beside(values.find_map(|(_, value)| value.as_ref())?)
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::choices::{Begin, Choices};
 use crate::dead_letters::DeadLetters;
 use crate::events::Mapping;
-use crate::log::{After, Log, LogError, LogPlace, MAX_MESSAGES, Message};
+use crate::log::{After, GroupOffsets, Log, LogError, LogPlace, MAX_MESSAGES, Message};
 use crate::portion::{Poison, Portion};
 use crate::seen::{FeedSeen, FeedState};
 use crate::source::{Reached, ServiceSource};
@@ -41,6 +41,8 @@ pub struct Feed {
     pub mapping: Arc<Mapping>,
     pub choices: Choices,
     pub dead_letters: Option<DeadLetters>,
+    /// What says how far the log is counted to those who watch it.
+    pub group: Option<Arc<GroupOffsets>>,
     pub seen: Arc<FeedSeen>,
     /// The boards with which the source is defined, once, if the service does not know it.
     pub define: Option<Vec<String>>,
@@ -250,6 +252,11 @@ impl Feed {
             Some(Reached::Start) => None,
             Some(Reached::At(position)) => Some(position),
         };
+        let is_repeated = portion.events > 0 && receipt.source.repeated >= portion.events as u64;
+        // Another program that is ahead says it itself.
+        if !is_repeated && reached <= expected {
+            self.say_counted(reached);
+        }
         if receipt.source.filled {
             return Err(Detour::End(FeedEnd::Filled, None));
         }
@@ -269,7 +276,6 @@ impl Feed {
         *after = reached;
         self.remembered.limit = (self.remembered.limit * 2).min(MAX_MESSAGES);
         if portion.events > 0 {
-            let is_repeated = receipt.source.repeated >= portion.events as u64;
             self.remembered.repeated = if is_repeated { self.remembered.repeated + 1 } else { 0 };
             if self.remembered.repeated >= REPEATED {
                 self.remembered.repeated = 0;
@@ -277,6 +283,19 @@ impl Feed {
             }
         }
         Ok(next?)
+    }
+
+    /// Says how far the log is counted: which message would be read next.
+    fn say_counted(&self, reached: After) {
+        let (Some(group), Some((topic, partition)), Some(reached)) = (&self.group, self.log.partition(), reached)
+        else {
+            return;
+        };
+        match self.mapping.go_on(reached).1 {
+            LogPlace::After(message) => group.set(topic, partition, message.saturating_add(1)),
+            LogPlace::Again(message) => group.set(topic, partition, message),
+            LogPlace::Begin(_) => {}
+        }
     }
 
     /// Sets how far the log is ahead of what is counted, of which these messages are read.

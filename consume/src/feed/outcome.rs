@@ -46,42 +46,41 @@ impl Feed {
             letters.push(DeadLetter::more(portion.last.unwrap_or_default(), more));
         }
         // What the answer says is not said again: it is kept before anything else is done.
-        while let Err(detour) = self.keep(&letters).await {
-            if let Detour::Fail(error, _) = detour {
-                self.seen.set(FeedState::Failing(format!("{error:#}")));
-            }
+        loop {
+            let (kept, result) = self.keep(&letters).await;
+            let Err(error) = result else { return Ok(()) };
+            letters.drain(..kept);
+            self.seen.set(FeedState::Failing(format!("{error:#}")));
             if self.pause(MOMENT).await {
                 return Err(Detour::End(FeedEnd::Told, None));
             }
         }
-        Ok(())
     }
 
     /// Keeps the messages of a portion that make no event, unless they are kept already.
     pub(super) async fn keep_unreadable(&mut self, portion: &Portion) -> Result<(), Detour> {
-        let kept = self.remembered.kept;
+        let known = self.remembered.kept;
         let new: Vec<DeadLetter> =
-            portion.unreadable.iter().filter(|letter| Some(letter.position()) > kept).cloned().collect();
-        let Some(last) = new.last() else { return Ok(()) };
-        self.keep(&new).await?;
-        self.remembered.kept = Some(last.position());
-        self.seen.unreadable.increment(new.len() as u64);
-        Ok(())
+            portion.unreadable.iter().filter(|letter| Some(letter.position()) > known).cloned().collect();
+        let (kept, result) = self.keep(&new).await;
+        if let Some(last) = new[..kept].last() {
+            self.remembered.kept = Some(last.position());
+            self.seen.unreadable.increment(kept as u64);
+        }
+        result.map_err(|error| Detour::Fail(error, None))
     }
 
-    /// Writes messages that are not counted to their file, or says that there are any.
-    pub(super) async fn keep(&mut self, letters: &[DeadLetter]) -> Result<(), Detour> {
-        let Some(first) = letters.first() else { return Ok(()) };
-        match &mut self.dead_letters {
-            None => {
+    /// Keeps messages that are not counted, or says that there are any. Returns how many of the first ones are kept, and why
+    /// the next one is not.
+    async fn keep(&mut self, letters: &[DeadLetter]) -> (usize, anyhow::Result<()>) {
+        match (&mut self.dead_letters, letters.first()) {
+            (_, None) => (0, Ok(())),
+            (None, Some(first)) => {
                 let (source, number) = (&self.seen.source, letters.len());
                 tracing::warn!(source, number, "messages are not counted, such as: {}", first.detail());
-                Ok(())
+                (number, Ok(()))
             }
-            Some(file) => tokio::task::block_in_place(|| file.append(&self.seen.source, letters)).map_err(|error| {
-                let path = file.path().display().to_string();
-                Detour::Fail(anyhow::Error::new(error).context(format!("cannot write {path}")), None)
-            }),
+            (Some(dead_letters), _) => dead_letters.append(&self.seen.source, letters).await,
         }
     }
 }

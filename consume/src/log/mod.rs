@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::choices::Begin;
 
 pub use files::FileConfig;
-pub use kafka::KafkaConfig;
+pub use kafka::{GroupOffsets, KafkaConfig, TopicWriter};
 pub use nats::NatsConfig;
 pub use redis_stream::RedisConfig;
 
@@ -31,7 +31,7 @@ pub struct Message {
     /// When the log took the message, in Unix milliseconds.
     pub time: Option<i64>,
     pub key: Option<Bytes>,
-    pub headers: Vec<(String, Bytes)>,
+    pub headers: Vec<(String, Option<Bytes>)>,
     /// `None` if it has none, as what marks a key of Kafka as deleted.
     pub value: Option<Bytes>,
     /// Why its value is not what it should be, or it has none although it should have one.
@@ -99,6 +99,11 @@ pub trait Log: Send {
 
     /// Returns whether nothing was left when it was looked last.
     fn is_at_end(&self) -> bool;
+
+    /// Returns the topic and the number, if the log is a partition of one.
+    fn partition(&self) -> Option<(&str, i32)> {
+        None
+    }
 }
 
 /// Why a log cannot be read.
@@ -128,6 +133,18 @@ impl From<LogError> for anyhow::Error {
     }
 }
 
+/// There is no log yet, such as a topic that nobody has created. It may come.
+#[derive(Debug)]
+pub struct NoLog(pub String);
+
+impl fmt::Display for NoLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoLog {}
+
 /// What kind of log, and where it is.
 #[derive(Clone, Debug)]
 pub enum LogConfig {
@@ -141,7 +158,7 @@ pub enum LogConfig {
 pub type TimeOf = Arc<dyn Fn(&[u8]) -> Option<i64> + Send + Sync>;
 
 impl LogConfig {
-    /// Returns the logs, each with the name of its source: of a topic, one for each partition that there is now.
+    /// Returns the logs, each with the name of its source: of topics, one for each partition that there is now.
     pub async fn open(&self, name: &str, time_of: TimeOf) -> Result<Vec<(String, Box<dyn Log>)>, LogError> {
         let one = |log: Box<dyn Log>| vec![(name.to_owned(), log)];
         Ok(match self {
@@ -149,13 +166,11 @@ impl LogConfig {
             Self::Redis(config) => one(Box::new(redis_stream::RedisLog::new(config)?)),
             Self::Nats(config) => one(Box::new(nats::NatsLog::new(config)?)),
             Self::Kafka(config) => {
-                let partitions = kafka::partitions(config).await?;
-                let open = |partition: kafka::Partition| {
-                    let name = format!("{name}{}", partition.suffix());
+                let open = |(name, partition)| {
                     let log: Box<dyn Log> = Box::new(kafka::KafkaLog::new(config, partition));
                     (name, log)
                 };
-                partitions.into_iter().map(open).collect()
+                kafka::partitions(config, name).await?.into_iter().map(open).collect()
             }
         })
     }
@@ -172,5 +187,10 @@ impl LogConfig {
     /// Returns whether there may be more logs later.
     pub fn may_grow(&self) -> bool {
         matches!(self, Self::Kafka(_))
+    }
+
+    /// Returns whether there may be fewer later, and that is how it should be.
+    pub fn may_shrink(&self) -> bool {
+        matches!(self, Self::Kafka(config) if config.may_shrink())
     }
 }

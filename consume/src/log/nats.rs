@@ -106,7 +106,10 @@ impl NatsLog {
         (self.last, self.pending) = (info.stream_sequence, Some(info.pending));
         let headers = message.headers.iter().flat_map(|headers| headers.iter());
         let headers = headers.flat_map(|(name, values)| {
-            values.iter().map(|value| (name.to_string(), bytes::Bytes::copy_from_slice(value.as_str().as_bytes())))
+            values.iter().map(|value| {
+                let value = bytes::Bytes::copy_from_slice(value.as_str().as_bytes());
+                (name.to_string(), Some(value))
+            })
         });
         Ok(Message {
             position: self.position(self.last),

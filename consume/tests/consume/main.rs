@@ -13,10 +13,13 @@ mod redis_server;
 #[path = "../../../clients/rust/tests/support/mod.rs"]
 mod support;
 
+mod dead_topic;
 mod deciding;
 mod files;
+mod group;
 mod jetstream;
 mod kills;
+mod many_topics;
 mod registry;
 mod running;
 mod streams;

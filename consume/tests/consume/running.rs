@@ -16,6 +16,8 @@ use crate::waiting::Wait;
 pub struct Setting {
     pub service: Running,
     pub folder: tempfile::TempDir,
+    /// What the programs log: levels as in `RUST_LOG`. By default the usual.
+    pub levels: &'static str,
 }
 
 /// A running `rolltop-consume`, which is killed when this is dropped.
@@ -24,6 +26,7 @@ pub struct Consumer {
     config: PathBuf,
     arguments: Vec<String>,
     port: u16,
+    levels: &'static str,
     process: Option<Child>,
 }
 
@@ -34,7 +37,7 @@ impl Setting {
     /// Starts a service. `None` if there is no program of it here.
     pub async fn start() -> Option<Self> {
         let service = Running::start(&program()?, Store::Embedded).await;
-        Some(Self { service, folder: tempfile::tempdir().unwrap() })
+        Some(Self { service, folder: tempfile::tempdir().unwrap(), levels: "" })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -52,9 +55,16 @@ impl Setting {
         std::fs::write(&config, text).unwrap();
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let folder = self.folder.path().to_owned();
-        let mut consumer = Consumer { folder, config, arguments, port, process: None };
+        let mut consumer = Consumer { folder, config, arguments, port, levels: self.levels, process: None };
         consumer.start();
         consumer
+    }
+
+    /// Defines another board of likes.
+    pub async fn define(&self, board: &str) {
+        let path = format!("/v1/boards/{board}");
+        let likes = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h"});
+        self.client().request::<Value>(rolltop_client::Method::PUT, &path).json(&likes).await.unwrap();
     }
 
     pub fn client(&self) -> Service {
@@ -100,6 +110,7 @@ impl Consumer {
             .arg(&self.config)
             .args(&self.arguments)
             .current_dir(&self.folder)
+            .env("RUST_LOG", self.levels)
             .stdout(Stdio::null())
             .stderr(log)
             .kill_on_drop(true)
@@ -129,8 +140,27 @@ impl Consumer {
         process.wait().await.unwrap().success()
     }
 
+    pub fn config(&self) -> &str {
+        self.config.to_str().unwrap()
+    }
+
+    /// Returns the names of the sources that `/readyz` lists, in their order.
+    pub async fn sources(&self) -> Vec<String> {
+        let names = self.ready().await.1.into_iter().filter_map(|source| Some(source["source"].as_str()?.to_owned()));
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Returns what `/readyz` says of a source, and whether all is well.
     pub async fn state(&self, source: &str) -> (bool, Value) {
+        let (is_well, sources) = self.ready().await;
+        let is_it = |other: &Value| other["source"].as_str().is_some_and(|name| name.starts_with(source));
+        (is_well, sources.into_iter().find(is_it).unwrap_or(Value::Null))
+    }
+
+    /// Returns whether all is well, and what `/readyz` says of the sources.
+    async fn ready(&self) -> (bool, Vec<Value>) {
         let client = rolltop_client::Service::builder(&format!("http://127.0.0.1:{}", self.port))
             .repeat_for(std::time::Duration::ZERO)
             .build()
@@ -140,9 +170,7 @@ impl Consumer {
             Ok(answer) => (true, answer),
             Err(error) => (false, Value::Object(error.problem().clone())),
         };
-        let sources = answer["sources"].as_array().cloned().unwrap_or_default();
-        let is_it = |other: &Value| other["source"].as_str().is_some_and(|name| name.starts_with(source));
-        (is_well, sources.into_iter().find(is_it).unwrap_or(Value::Null))
+        (is_well, answer["sources"].as_array().cloned().unwrap_or_default())
     }
 
     /// Waits until a source is in a state, and returns what is said of it.

@@ -50,9 +50,9 @@ impl TestLog for Topic {
     }
 
     async fn restart(&mut self) {
-        self.broker.crash(1);
+        self.broker.crash(0);
         tokio::time::sleep(Duration::from_millis(300)).await;
-        self.broker.restart(1);
+        self.broker.restart(0);
     }
 }
 

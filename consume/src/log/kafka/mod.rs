@@ -3,75 +3,30 @@
 //! A topic that is deleted and created again begins at offset 0 again. So the names of sources have 32 bits of the topic's id:
 //! another topic of the same name is another source.
 
+mod brokers;
+mod group;
+mod partitions;
+mod topics;
+mod writer;
+
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use krafka::auth::{AuthConfig, TlsConfig};
+use krafka::KrafkaError;
 use krafka::consumer::{AutoOffsetReset, Consumer, ConsumerRecord, IsolationLevel};
-use krafka::{Kafka, KrafkaError};
-use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use super::{Arrival, Log, LogError, LogPlace, MAX_BYTES, MAX_MESSAGES, Message};
 use crate::choices::Begin;
-use crate::variables::with_variables;
+
+pub use brokers::KafkaConfig;
+use brokers::plain;
+pub use group::GroupOffsets;
+pub use partitions::{Partition, partitions};
+pub use writer::TopicWriter;
 
 const WAIT: Duration = Duration::from_secs(1);
-const CONNECT: Duration = Duration::from_secs(10);
-
-/// Where the topic is.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KafkaConfig {
-    /// The brokers to begin with, `host:port`, with commas between them.
-    brokers: String,
-    topic: String,
-    /// The partitions to read; by default all.
-    partitions: Option<Vec<i32>>,
-    /// How to prove who this is. By default it is not proved.
-    sasl: Option<Sasl>,
-    tls: Option<Tls>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sasl {
-    #[serde(default)]
-    mechanism: Mechanism,
-    #[serde(default)]
-    user: String,
-    /// The password, or the token of `oauthbearer`.
-    password: String,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-enum Mechanism {
-    #[default]
-    #[serde(rename = "plain")]
-    Plain,
-    #[serde(rename = "scram-sha-256")]
-    ScramSha256,
-    #[serde(rename = "scram-sha-512")]
-    ScramSha512,
-    #[serde(rename = "oauthbearer")]
-    OauthBearer,
-}
-
-/// TLS; an empty table trusts the well-known authorities.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Tls {
-    ca: Option<PathBuf>,
-}
-
-/// A topic by its identity: one that is created again has the same name and another id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partition {
-    number: i32,
-    topic_id: [u8; 16],
-}
 
 /// A partition.
 pub struct KafkaLog {
@@ -109,68 +64,13 @@ impl Drop for Reader {
     }
 }
 
-impl Partition {
-    /// Returns what the name of the partition's source ends with.
-    pub fn suffix(&self) -> String {
-        let words =
-            self.topic_id.chunks_exact(4).map(|word| word.iter().fold(0, |id, byte| (id << 8) | u32::from(*byte)));
-        let id = words.fold(0, |id, word| id ^ word);
-        // A broker that is too old has no ids.
-        if id == 0 { format!("-{}", self.number) } else { format!("-{}.{id:08x}", self.number) }
-    }
-}
-
-impl KafkaConfig {
-    async fn connect(&self) -> Result<Kafka, LogError> {
-        let security = self.security().map_err(|error| LogError::Stop(error.context("[source.kafka]")))?;
-        let client = Kafka::builder(self.brokers.clone()).client_id("rolltop-consume").connect_timeout(CONNECT);
-        let client = client.security(security).connect().await;
-        client.map_err(|error| LogError::later(format!("cannot connect to {}", self.brokers), error))
-    }
-
-    fn security(&self) -> anyhow::Result<AuthConfig> {
-        let security = match &self.sasl {
-            None => AuthConfig::plaintext(),
-            Some(Sasl { mechanism, user, password }) => {
-                let (user, password) = (with_variables(user)?, with_variables(password)?);
-                match mechanism {
-                    Mechanism::Plain => AuthConfig::sasl_plain(user, password),
-                    Mechanism::ScramSha256 => AuthConfig::sasl_scram_sha256(user, password),
-                    Mechanism::ScramSha512 => AuthConfig::sasl_scram_sha512(user, password),
-                    Mechanism::OauthBearer => AuthConfig::sasl_oauthbearer(password),
-                }
-            }
-        };
-        Ok(match &self.tls {
-            None => security,
-            Some(Tls { ca: None }) => security.with_tls(TlsConfig::new()),
-            Some(Tls { ca: Some(path) }) => {
-                security.with_tls(TlsConfig::new().with_ca_cert(path.display().to_string()))
-            }
-        })
-    }
-
-    fn wrong(&self, error: KrafkaError) -> LogError {
-        LogError::later(format!("cannot read the topic '{}'", self.topic), error)
-    }
-}
-
-/// Returns the partitions that the topic has now.
-pub async fn partitions(config: &KafkaConfig) -> Result<Vec<Partition>, LogError> {
-    let kafka = config.connect().await?;
-    let consumer = Reader::new(kafka.consumer_without_group().build().await.map_err(|error| config.wrong(error))?);
-    let metadata = consumer.fetch_metadata(Some(&config.topic)).await.map_err(|error| config.wrong(error))?;
-    let topic = metadata.topics.into_iter().find(|topic| topic.name == config.topic);
-    let topic = topic.ok_or_else(|| LogError::Later(anyhow::anyhow!("there is no topic '{}'", config.topic)))?;
-    let is_wanted = |number: &i32| config.partitions.as_ref().is_none_or(|wanted| wanted.contains(number));
-    let mut numbers: Vec<i32> = topic.partitions.keys().copied().filter(is_wanted).collect();
-    numbers.sort_unstable();
-    Ok(numbers.into_iter().map(|number| Partition { number, topic_id: topic.topic_id }).collect())
-}
-
 impl KafkaLog {
     pub fn new(config: &KafkaConfig, partition: Partition) -> Self {
         Self { config: config.clone(), partition, consumer: None, next: 0, end: None }
+    }
+
+    fn wrong(&self, error: KrafkaError) -> LogError {
+        LogError::later(format!("cannot read the topic '{}'", self.partition.topic), plain(error))
     }
 
     /// Returns a consumer of this partition. It has a connection of its own: a broker answers the requests of a connection one
@@ -189,16 +89,16 @@ impl KafkaLog {
             .max_partition_fetch_bytes(bytes)
             .metrics_push(false)
             .build();
-        let consumer = consumer.await.map_err(|error| self.config.wrong(error))?;
-        let assigned = consumer.assign(&self.config.topic, vec![self.partition.number]).await;
-        assigned.map_err(|error| self.config.wrong(error))?;
+        let consumer = consumer.await.map_err(|error| self.wrong(error))?;
+        let assigned = consumer.assign(&self.partition.topic, vec![self.partition.number]).await;
+        assigned.map_err(|error| self.wrong(error))?;
         Ok(consumer)
     }
 
     /// Fails if the topic is another one by now.
     async fn check_identity(&self, consumer: &Consumer) -> Result<(), LogError> {
-        let topic = &self.config.topic;
-        let metadata = consumer.fetch_metadata(None).await.map_err(|error| self.config.wrong(error))?;
+        let topic = &self.partition.topic;
+        let metadata = consumer.fetch_metadata(None).await.map_err(|error| self.wrong(error))?;
         let is = metadata.topics.iter().find(|there| there.name == *topic).map(|there| there.topic_id);
         match is {
             Some(id) if id != self.partition.topic_id => Err(LogError::stop(format!(
@@ -209,16 +109,15 @@ impl KafkaLog {
     }
 
     async fn ends(&self, consumer: &Consumer) -> Result<(i64, i64), LogError> {
-        let ends = consumer.fetch_watermarks(&self.config.topic, self.partition.number).await;
-        ends.map_err(|error| self.config.wrong(error))
+        let ends = consumer.fetch_watermarks(&self.partition.topic, self.partition.number).await;
+        ends.map_err(|error| self.wrong(error))
     }
 
     fn message(record: ConsumerRecord) -> Option<Message> {
-        let headers = record.headers.iter().filter_map(|(name, value)| Some((name.to_string(), value.clone()?)));
         Some(Message {
             position: u128::try_from(record.offset).ok()?,
             time: (record.timestamp > 0).then_some(record.timestamp),
-            headers: headers.collect(),
+            headers: record.headers,
             key: record.key,
             value: record.value,
             ..Message::default()
@@ -235,7 +134,7 @@ impl Log for KafkaLog {
         };
         self.check_identity(&consumer).await?;
         let (low, high) = self.ends(&consumer).await?;
-        let (topic, number) = (&self.config.topic, self.partition.number);
+        let (topic, number) = (&self.partition.topic, self.partition.number);
         let (next, after) = match place {
             LogPlace::After(position) => {
                 let next = i64::try_from(position).unwrap_or(i64::MAX - 1) + 1;
@@ -246,7 +145,7 @@ impl Log for KafkaLog {
             LogPlace::Begin(Begin::Latest) => (high, u128::try_from(high - 1).ok()),
             LogPlace::Begin(Begin::At(time)) => {
                 let found = consumer.offsets_for_times(&[(topic, number)], time.timestamp_millis()).await;
-                let found = found.into_values().next().unwrap_or(Ok(-1)).map_err(|error| self.config.wrong(error))?;
+                let found = found.into_values().next().unwrap_or(Ok(-1)).map_err(|error| self.wrong(error))?;
                 let next = if found < 0 { high } else { found };
                 (next, u128::try_from(next - 1).ok())
             }
@@ -254,7 +153,7 @@ impl Log for KafkaLog {
         let gap = (next < low).then(|| format!("messages {next} to {} of {topic}-{number} were deleted", low - 1));
         self.next = next.max(low);
         self.end = None;
-        consumer.seek(topic, number, self.next).await.map_err(|error| self.config.wrong(error))?;
+        consumer.seek(topic, number, self.next).await.map_err(|error| self.wrong(error))?;
         self.consumer = Some(consumer);
         Ok(Arrival { after, gap })
     }
@@ -267,7 +166,7 @@ impl Log for KafkaLog {
             Ok(records) => records,
             Err(KrafkaError::NoOffset { .. }) => {
                 let (low, _) = self.ends(&consumer).await?;
-                let (topic, number, next) = (&self.config.topic, self.partition.number, self.next);
+                let (topic, number, next) = (&self.partition.topic, self.partition.number, self.next);
                 return Err(match self.next < low {
                     // What was deleted is found when the log goes to a place.
                     true => {
@@ -279,12 +178,12 @@ impl Log for KafkaLog {
                     )),
                 });
             }
-            Err(error) => return Err(self.config.wrong(error)),
+            Err(error) => return Err(self.wrong(error)),
         };
         self.check_identity(&consumer).await?;
         if let Some(first) = records.first().filter(|first| first.offset < self.next) {
             // The client has gone back to where the partition's new leader has an end.
-            let (topic, number, next) = (&self.config.topic, self.partition.number, self.next);
+            let (topic, number, next) = (&self.partition.topic, self.partition.number, self.next);
             return Err(LogError::stop(format!(
                 "{topic}-{number} goes on at {} and not at {next}: the end of the partition was lost, and what is written there \
                  now would be taken for what is counted; to go on, give the source another name",
@@ -315,19 +214,8 @@ impl Log for KafkaLog {
     fn is_at_end(&self) -> bool {
         self.left() == Some(0)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_source_says_which_topic_it_is() {
-        let mut topic_id = [0; 16];
-        let suffix = |topic_id| Partition { number: 7, topic_id }.suffix();
-        assert_eq!(suffix(topic_id), "-7");
-        topic_id[..4].copy_from_slice(&[0x5f, 0x1c, 0x2a, 0x9d]);
-        topic_id[15] = 2;
-        assert_eq!(suffix(topic_id), "-7.5f1c2a9f");
+    fn partition(&self) -> Option<(&str, i32)> {
+        Some((&self.partition.topic, self.partition.number))
     }
 }
