@@ -87,6 +87,7 @@ impl DeadLetter {
     /// Returns the message as it was, with headers that say where it comes from and why it is here.
     fn with_headers(&self, source: &str, (topic, partition): &(String, i32)) -> Option<Message> {
         let mut message = self.message.clone()?;
+        message.value = message.encoded.take().or(message.value);
         // One that was written to its topic again does not become longer each time.
         message.headers.retain(|(name, _)| !name.starts_with(HEADERS));
         let said = [
@@ -174,7 +175,8 @@ mod tests {
         let old = ("rolltop.code".to_owned(), Some(Bytes::from("old")));
         let null = ("trace".to_owned(), None);
         let (key, headers) = (Some(Bytes::from("k")), vec![null.clone(), old]);
-        let message = Message { position: 7, key, headers, ..Message::default() };
+        let encoded = Some(Bytes::from("encoded"));
+        let message = Message { position: 7, key, headers, encoded, ..Message::default() };
         let letter = DeadLetter::rejected(&message, Some("b".to_owned()), "too_late".to_owned(), "why".to_owned());
         let made = letter.with_headers("s", &("t".to_owned(), 3)).unwrap();
         let said = [
@@ -188,7 +190,7 @@ mod tests {
         ];
         let said = said.map(|(name, value)| (format!("rolltop.{name}"), Some(Bytes::from(value))));
         assert_eq!(made.headers, [&[null], &said[..]].concat());
-        assert_eq!((made.key, made.value), (message.key, None));
+        assert_eq!((made.key, made.value, made.encoded), (message.key, message.encoded, None));
         assert_eq!(DeadLetter::more(7, 3).with_headers("s", &("t".to_owned(), 3)), None);
     }
 }

@@ -83,6 +83,11 @@ impl ServiceSource {
         Self { service, name, fill }
     }
 
+    /// Returns the source that all of its boards count.
+    pub fn of_all_boards(&self) -> Self {
+        Self { fill: None, ..self.clone() }
+    }
+
     /// Asks how far the source is counted.
     pub async fn ask(&self) -> Result<Option<Reached>, Error> {
         let nothing = br#"{"events":[]}"#.to_vec();

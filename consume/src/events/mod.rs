@@ -164,7 +164,7 @@ mod tests {
             key: Some(Bytes::from("k-1")),
             headers,
             value: Some(Bytes::from(value.to_owned())),
-            fault: None,
+            ..Message::default()
         }
     }
 

@@ -159,6 +159,9 @@ impl Feed {
 
     /// Reads and sends for as long as all goes as expected.
     async fn session(&mut self) -> Result<Infallible, Detour> {
+        if self.source.fill.is_some() {
+            self.join().await?;
+        }
         let reached = match self.source.ask().await {
             Ok(reached) => reached,
             Err(error) => return Err(self.unanswered(error).await),
@@ -215,6 +218,22 @@ impl Feed {
                 refreshed = Instant::now();
             }
             self.say_behind(&messages);
+        }
+    }
+
+    /// Has the board that is filled join the source: boards do so with the next item, and there may be none for long. So the
+    /// place up to which all is counted is sent once more. If nothing is counted, nothing is to be filled.
+    async fn join(&mut self) -> Result<(), Detour> {
+        let joined = async {
+            let all = self.source.of_all_boards();
+            let Some(Reached::At(reached)) = all.ask().await? else { return Ok(false) };
+            all.send(reached.checked_sub(1), Portion::passing(reached).lines).await?;
+            Ok(true)
+        };
+        match joined.await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Detour::End(FeedEnd::Filled, None)),
+            Err(error) => Err(self.unanswered(error).await),
         }
     }
 

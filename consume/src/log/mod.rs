@@ -34,6 +34,8 @@ pub struct Message {
     pub headers: Vec<(String, Option<Bytes>)>,
     /// `None` if it has none, as what marks a key of Kafka as deleted.
     pub value: Option<Bytes>,
+    /// The value as it was, if it is JSON by now.
+    pub encoded: Option<Bytes>,
     /// Why its value is not what it should be, or it has none although it should have one.
     pub fault: Option<Cow<'static, str>>,
 }

@@ -13,7 +13,7 @@ use crate::log::{Arrival, Log, LogError, LogPlace, MAX_BYTES, Message};
 /// How long a read goes on to decode. Schemas that are asked for take longer than messages.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// A log whose messages have JSON in place of their values. One that cannot be decoded keeps its value, and has a fault.
+/// A log whose messages have JSON in place of their values, and these beside it. One that cannot be decoded keeps its value, and has a fault.
 pub struct DecodedLog {
     log: Box<dyn Log>,
     schemas: Arc<Schemas>,
@@ -54,7 +54,7 @@ impl Log for DecodedLog {
             };
             let Some(mut message) = self.undecoded.next() else { break };
             match decoded {
-                Some(Ok(json)) => message.value = Some(json),
+                Some(Ok(json)) => message.encoded = message.value.replace(json),
                 Some(Err(why)) => message.fault = Some(Cow::Owned(why)),
                 None => {}
             }
@@ -79,6 +79,10 @@ impl Log for DecodedLog {
 
     fn is_at_end(&self) -> bool {
         self.undecoded.as_slice().is_empty() && self.log.is_at_end()
+    }
+
+    fn partition(&self) -> Option<(&str, i32)> {
+        self.log.partition()
     }
 }
 
@@ -143,10 +147,11 @@ mod tests {
         let fault = Message { fault: Some("why".into()), ..message(3, b"x") };
         let (text, other) = (message(0, &[0, 0, 0, 0, 1, 2, b'a']), message(1, &[0, 0, 0, 0, 1, 8]));
         let unknown = message(4, &[0, 0, 0, 0, 2]);
-        let log = AllAtOnce(vec![text, other.clone(), deleted.clone(), fault.clone(), message(5, &[]), unknown]);
+        let log =
+            AllAtOnce(vec![text.clone(), other.clone(), deleted.clone(), fault.clone(), message(5, &[]), unknown]);
         let mut log = DecodedLog::new(Box::new(log), schemas("\"string\""));
         let read = log.read().await.unwrap();
-        assert_eq!(read[0], message(0, b"\"a\""));
+        assert_eq!(read[0], Message { encoded: text.value, ..message(0, b"\"a\"") });
         let why = read[1].fault.clone().unwrap();
         assert!(why.contains("schema 1") && why.contains("ends too early"), "{why}");
         assert_eq!(read[1].value, other.value);

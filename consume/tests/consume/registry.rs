@@ -249,7 +249,7 @@ async fn a_registry_that_refuses_passes_nothing_and_check_and_fill_read_its_valu
     request.await.unwrap();
     topic.add(PROTOBUF, 50..60).await;
     setting.counted("hot-week", &expected(50..60)).await;
-    let config = consumer.config().to_str().unwrap().to_owned();
+    let config = consumer.config().to_owned();
     let (is_well, text) = command(setting.folder.path(), &["check", &config]).await;
     assert!(is_well && text.contains(r#""type":"like","fields":{"post_id":"post-0"}"#), "{text}");
     let (is_well, text) =

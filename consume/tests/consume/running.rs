@@ -99,10 +99,6 @@ impl Setting {
 }
 
 impl Consumer {
-    pub fn config(&self) -> &Path {
-        &self.config
-    }
-
     pub fn start(&mut self) {
         let log = File::options().create(true).append(true).open(self.folder.join("consume.log")).unwrap();
         let process = Command::new(env!("CARGO_BIN_EXE_rolltop-consume"))
