@@ -103,3 +103,29 @@ async fn a_message_without_a_value_is_passed_and_keys_are_fields() {
     }
     drop(consumer);
 }
+
+/// As Debezium writes it with `ExtractNewRecordState`: a deleted row takes back what it counted when it was written.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_table_count_until_they_are_deleted() {
+    let Some(setting) = Setting::start().await else { return };
+    let topic = Topic::start(1).await;
+    let written = chrono::Utc::now() - chrono::Duration::minutes(10);
+    let row = |id: u64, is_deleted: bool| {
+        let at = written.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        let row = serde_json::json!({"id": id, "post_id": format!("post-{}", id % 2), "user_id": 7, "created_at": at,
+            "__deleted": is_deleted.to_string()});
+        Record::new("likes", row.to_string()).key(format!("{{\"id\":{id}}}"))
+    };
+    let deleted = [row(1, true), Record::tombstone("likes", "{\"id\":1}")];
+    for record in (1..=5).map(|id| row(id, false)).chain(deleted) {
+        let _ = topic.producer.send(record).await.unwrap();
+    }
+    topic.producer.flush().await.unwrap();
+    let source = format!(
+        "{}\n[source.event]\ntype = \"like\"\nat = \"created_at\"\nfields = [\"post_id\", \"user_id\"]\nretract = \"__deleted\"",
+        topic.source()
+    );
+    let mut consumer = setting.consume("likes", &source, &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.counted("hot-posts", &[("post-0".to_owned(), 2), ("post-1".to_owned(), 2)].into()).await;
+}
