@@ -114,6 +114,10 @@ impl Parameters {
     /// Returns the part of the log of a `source` that a request has, if it has one.
     fn source(&self) -> Result<Option<Box<LogPart>>, Problem> {
         let Some(source) = self.text("source") else {
+            // Nearly always.
+            if self.given.is_empty() {
+                return Ok(None);
+            }
             return match ["after", "fill"].iter().find(|name| self.text(name).is_some()) {
                 Some(other) => Err(Problem::field("source", format!("'{other}' needs 'source'"))),
                 None => Ok(None),
@@ -230,8 +234,8 @@ impl ItemParameters {
     /// Returns the source, or the values of the parameters that are about the answer, which are not available for a stream.
     fn of(parameters: &Parameters, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
         let source = parameters.source()?;
-        if let (Some(_), Some(other)) =
-            (&source, ["return", "strict", "period"].iter().find(|name| parameters.text(name).is_some()))
+        if source.is_some()
+            && let Some(other) = ["return", "strict", "period"].iter().find(|name| parameters.text(name).is_some())
         {
             return Err(Problem::field(other, format!("'{other}' is not available with 'source'")));
         }

@@ -94,7 +94,7 @@ macro_rules! table {
 table! {
     simulated_only = false {
         POST "/v1/boards/{board}/increments", Items(Increment) => increments::add,
-            [QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE];
+            [QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], SOURCE, TOKEN, FROZEN, WRITE];
         POST "/v1/events", Items(Event) => events::add,
             [QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], SOURCE, TOKEN, FROZEN, WRITE];
         PUT "/v1/boards/{board}/samples", Items(Sample) => samples::put,

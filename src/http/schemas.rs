@@ -148,8 +148,15 @@ pub(super) fn item_code() -> ObjectBuilder {
 }
 
 pub(super) fn rejected_counts() -> ObjectBuilder {
-    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-    map(count, "Number of rejections by code; absent if there are none.")
+    by_code("Number of rejections by code; absent if there are none.")
+}
+
+pub(super) fn rejections() -> ObjectBuilder {
+    by_code("Number of rejections by code.")
+}
+
+fn by_code(description: &str) -> ObjectBuilder {
+    map(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)), description)
 }
 
 pub(super) fn subjects() -> Array {

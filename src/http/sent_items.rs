@@ -1,5 +1,6 @@
 //! What was sent to this instance of each source's log since it started.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::board::{SourceName, Timestamp};
 /// Number of items of a source by `source` and `outcome`: `accepted`, `duplicate`, `repeated`, `rejected`, or `passed` if no
 /// board counts them.
 pub const SOURCE_ITEMS: &str = "rolltop_source_items_total";
-/// Unix time in seconds of the newest item of a source that was not rejected, by `source`.
+/// Unix time in seconds of the newest item of a source with a time that was not rejected, by `source`. Absent until there is one.
 pub const SOURCE_NEWEST: &str = "rolltop_source_newest_timestamp_seconds";
 
 /// The time over which a rate is measured is this many times `SLICE`.
@@ -42,7 +43,8 @@ struct SentMetrics {
     repeated: Counter,
     rejected: Counter,
     passed: Counter,
-    newest: Gauge,
+    /// There is none until an item has a time: otherwise its age would be that of the year 1970.
+    newest: OnceCell<Gauge>,
 }
 
 /// The number of items in the last minute, in slices of ten seconds.
@@ -61,9 +63,9 @@ pub(super) struct SentShown {
     /// Number of items that all boards which take them had counted before.
     repeated: u64,
     /// Number of rejections by code.
-    #[schema(schema_with = schemas::rejected_counts)]
+    #[schema(schema_with = schemas::rejections)]
     rejected: RejectedCounts,
-    /// Time of the newest item that was not rejected; null if none had a time.
+    /// Time of the newest item with a time that was not rejected; null if there is none.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     newest: Option<Timestamp>,
     /// Number of items per second, over about the last minute.
@@ -94,7 +96,8 @@ impl SentItems {
         metrics.rejected.increment(rejected);
         metrics.passed.increment(passed);
         if let Some(newest) = sent.newest {
-            metrics.newest.set(newest.millis() as f64 / 1_000.0);
+            let gauge = || gauge!(SOURCE_NEWEST, "source" => source.to_string());
+            metrics.newest.get_or_init(gauge).set(newest.millis() as f64 / 1_000.0);
         }
     }
 
@@ -130,7 +133,7 @@ impl Sent {
             repeated: outcome("repeated"),
             rejected: outcome("rejected"),
             passed: outcome("passed"),
-            newest: gauge!(SOURCE_NEWEST, "source" => source.clone()),
+            newest: OnceCell::new(),
         };
         let rate = RecentRate::new(Instant::now());
         Self { accepted: 0, repeated: 0, rejected: RejectedCounts::default(), newest: None, rate, metrics }

@@ -140,6 +140,52 @@ async fn what_does_not_go_with_a_source_is_refused() {
     assert_eq!(scores(client, "a").await.len() + scores(client, "b").await.len(), 0);
 }
 
+/// Otherwise one item would pass over all up to the other position.
+#[actix_web::test]
+async fn a_position_that_is_given_twice_is_none() {
+    let site = Site::with_board("a").await;
+    let client = &site.client;
+    client.put(SOURCE, json!({})).await;
+    let twice = r#"{"subject": "x", "position": 1, "position": 99}"#;
+    let event = r#"{"type": "like", "extra": 1, "position": 1, "position": 99, "fields": {"post_id": "x"}}"#;
+    for (path, item) in [("/v1/boards/a/increments", twice), ("/v1/events", event)] {
+        for media_type in ["application/json", "application/x-ndjson"] {
+            let path = format!("{path}?source=log&after=start");
+            let refused = client.send(Method::POST, &path, Some(media_type), item).await;
+            assert_eq!((refused.refusal(), &refused.body["field"]), ((422, "invalid_field"), &json!("position")));
+            assert!(refused.body["detail"].as_str().unwrap().contains("more than once"), "{refused:?}");
+        }
+    }
+    assert_eq!(client.get(SOURCE).await.body["reached"], Json::Null);
+}
+
+/// The row of a source has room for some hundred boards. Those beyond are left out, and nothing of them is lost silently.
+#[actix_web::test]
+async fn a_source_takes_as_many_boards_as_it_has_room_for() {
+    let site = Site::with_board("a").await;
+    let client = &site.client;
+    for number in 0..1_300 {
+        client.define(&format!("b{number}"), "COUNT(24h, like, post_id)", "1d").await;
+    }
+    client.put(SOURCE, json!({})).await;
+    let like = json!({"type": "like", "fields": {"post_id": "e"}, "at": AT, "position": 0});
+    let first = client.post("/v1/events?source=log&after=start", like).await.body;
+    let left_out: Vec<_> = first["source"]["left_out"].as_array().unwrap_or_else(|| panic!("{first}")).clone();
+    assert!((1..=500).contains(&left_out.len()), "{}", left_out.len());
+    assert_eq!((&first["accepted"], &first["source"]["reached"]), (&json!(1), &json!("0")));
+    // What there is room for joins with the next request. The boards are tried in one order.
+    let again = send(client, "a", "after=0", []).await;
+    assert_eq!((again.status, &again.body["source"]["reached"]), (200, &json!("0")), "{again:?}");
+    let mut refused = 0;
+    for board in left_out.iter().rev().take(3) {
+        let answer = send(client, board.as_str().unwrap(), "after=0", [increment(1)]).await;
+        refused += u32::from(answer.status == 409);
+        let is_said = answer.status == 200 || answer.refusal() == (409, "unsupported");
+        assert!(is_said && (answer.status == 409 || answer.body["accepted"] == 1), "{answer:?}");
+    }
+    assert!(refused > 0, "nobody else would count these");
+}
+
 /// An instance that knows an earlier definition must not pass what the present one counts.
 #[actix_web::test]
 async fn increments_are_parsed_for_the_definition_that_counts_them() {

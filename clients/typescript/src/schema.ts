@@ -2126,7 +2126,7 @@ export interface components {
              * @description Number of items per second, over about the last minute.
              */
             per_second: number;
-            /** @description Number of rejections by code; absent if there are none. */
+            /** @description Number of rejections by code. */
             rejected: {
                 [key: string]: number;
             };

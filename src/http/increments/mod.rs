@@ -61,7 +61,7 @@ const INCREMENTS: ItemKind = ItemKind {
 /// have been counted; resume after that line, with ids.
 ///
 /// With `source` and `after` the increments are a part of an ordered log, each has a `position`, and each counts once, as
-/// events of a source do: see `POST /v1/events`. The board must be one of the source's. What its other boards have reached
+/// events of a source do: see `POST /v1/events`. An increment that is wrong is rejected and passed, also if it is alone. The board must be one of the source's. What its other boards have reached
 /// moves on with it, so a log in which increments of several boards alternate is sent as one request after the other.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",

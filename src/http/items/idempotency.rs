@@ -15,7 +15,7 @@ use crate::board::EventId;
 use crate::http::problem::Problem;
 
 /// The header with the key.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(in crate::http) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Maximum length of a key in bytes.
 const MAX_BYTES: usize = 255;

@@ -19,7 +19,7 @@ pub(super) mod stream;
 pub(super) use self::field::{
     FieldValue, TextField, check_no_position, check_retraction_time, given, parse_flag, visit_other_types,
 };
-pub(super) use self::idempotency::ItemIds;
+pub(super) use self::idempotency::{IDEMPOTENCY_KEY, ItemIds};
 pub(super) use self::item::{FieldName, Item, item};
 pub(super) use self::item_error::ItemError;
 #[cfg(test)]

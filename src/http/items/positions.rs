@@ -29,6 +29,8 @@ pub(in crate::http) trait SourcedItem<'a>: Item<'a> {
 pub(in crate::http) struct Positioned<I> {
     item: I,
     unexpected: Option<UnexpectedField>,
+    /// Whether it has more than one position, of which nobody knows which one is meant.
+    has_several: bool,
 }
 
 /// A valid item with its position, and with the names of its fields that metrics cannot use.
@@ -50,6 +52,7 @@ impl<'a, I: Item<'a>> Item<'a> for Positioned<I> {
 
     fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error> {
         if let Some(field) = self.item.read_value(name, map)? {
+            self.has_several |= matches!(field, UnexpectedField::Repeated("position"));
             self.unexpected.get_or_insert(field);
         }
         Ok(None)
@@ -69,6 +72,11 @@ impl<'a, I: SourcedItem<'a>> Positioned<I> {
         positions: &mut Positions,
         what: impl fmt::Display,
     ) -> Result<ValidItem, ItemError> {
+        if self.has_several {
+            let fault = "'position' is given more than once";
+            positions.note_fault(what, fault);
+            return Err(ItemError::structural(I::INVALID, "position", fault));
+        }
         let position = positions.next(what, self.item.take_position(), I::INVALID)?;
         let item = match self.unexpected {
             None => self.item.into_source_item(board),

@@ -66,6 +66,7 @@ impl Service {
                 Some(damage) => return Err(damage.into()),
                 None => places.least.unwrap_or(after),
             };
+            let generations: Vec<_> = new.iter().map(|board| board.generation()).collect();
             for (board, reached) in self.all_reached(new.into_iter().map(|board| (board, source.number))).await {
                 match reached {
                     Ok(None) => drop(changed.joined.insert(board.generation(), place)),
@@ -79,10 +80,10 @@ impl Service {
                 }
             }
             changed.make_room(&all)?;
+            changed.leave_out(&generations)?;
             match self.change_source(&table, name, Some(&changed)).await {
                 Ok(true) => return Ok(Arc::new(changed)),
                 Ok(false) => table = self.source_table().await?,
-                Err(ServiceError::TooManyBoardsOfSource(_)) => return Ok(source.clone()),
                 Err(error) => return Err(error),
             }
         }

@@ -132,6 +132,20 @@ impl Source {
         }
         Ok(())
     }
+
+    /// Leaves out the last of the new boards, as many as there is no room for.
+    pub(super) fn leave_out(&mut self, new: &[Generation]) -> Result<(), StoreError> {
+        let mut kept = new.len();
+        while kept > 0 && self.text()?.len() > TableName::MAX_TEXT_BYTES {
+            let fewer = kept - kept.div_ceil(8);
+            for board in &new[fewer..kept] {
+                self.joined.remove(board);
+                self.rejoined.remove(board);
+            }
+            kept = fewer;
+        }
+        Ok(())
+    }
 }
 
 /// Returns the generations of a text that has them one after the other.

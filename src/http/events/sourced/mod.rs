@@ -18,7 +18,9 @@ use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
 use crate::http::counts::EventCounts;
-use crate::http::items::{self, ItemIds, NdjsonLine, ParsedItems, Positioned, Positions, SourcedItem, ValidItem};
+use crate::http::items::{
+    self, IDEMPOTENCY_KEY, NdjsonLine, ParsedItems, Positioned, Positions, SourcedItem, ValidItem,
+};
 use crate::http::large;
 use crate::http::limits::ItemLimits;
 use crate::http::parameters::LogPart;
@@ -78,7 +80,7 @@ pub(in crate::http) fn count(
     request: SourcedRequest,
 ) -> LocalBoxFuture<'static, Result<EventsReceipt, Problem>> {
     Box::pin(async move {
-        if ItemIds::from_request(&call.request, &call.caller)?.is_some() {
+        if call.request.headers().contains_key(IDEMPOTENCY_KEY) {
             let detail = "a request with 'source' has no Idempotency-Key: the positions of its items are enough";
             return Err(Problem::field("Idempotency-Key", detail));
         }

@@ -22,7 +22,7 @@ use super::outcome::EventOutcome;
 use crate::access::{Caller, Scope};
 use crate::board::{Board, BoardName, Position, SourceName};
 use crate::service::event_index::EventIndex;
-use crate::service::sources::SourceTable;
+use crate::service::sources::{Source, SourceTable};
 use crate::service::{Result, Service, ServiceError};
 use crate::store::StoreError;
 
@@ -110,7 +110,7 @@ impl Service {
             None if of_source.is_empty() => return Err(ServiceError::SourceWithoutBoards(portion.source.clone())),
             _ => {}
         }
-        portion.check_board(&of_source)?;
+        portion.check_board(source, &of_source)?;
         progress.note_known(&of_source, &index);
         let shares = progress.portion().shares(boards, &index);
         Ok(SpreadPortion { portion, table, progress, shares })
@@ -191,14 +191,17 @@ impl ItemPortion<'_> {
 
     /// Checks that the board of which the items are increments, if they are, is one of the source's boards, and is as it was
     /// when they were parsed.
-    fn check_board(&self, of_source: &[Arc<Board>]) -> Result<()> {
+    fn check_board(&self, source: &Source, of_source: &[Arc<Board>]) -> Result<()> {
         let Some(own) = self.board else { return Ok(()) };
-        let Some(board) = of_source.iter().find(|board| board.name() == own.name()) else {
-            let detail = format!("source '{}' does not have board '{}'", self.source, own.name());
+        if !source.has(own) {
+            let (name, board) = (self.source, own.name());
+            let detail =
+                format!("source '{name}' does not have board '{board}': PUT /v1/sources/{name} names its boards");
             return Err(ServiceError::InvalidQuery { field: "source", detail });
-        };
-        let is_same = (board.generation(), board.edition().id()) == (own.generation(), own.edition().id());
-        is_same.then_some(()).ok_or_else(|| StoreError::BoardChanged.into())
+        }
+        let is_same =
+            |board: &&Arc<Board>| (board.generation(), board.edition().id()) == (own.generation(), own.edition().id());
+        of_source.iter().find(is_same).map(drop).ok_or_else(|| StoreError::BoardChanged.into())
     }
 
     /// Returns the start of the portion that has a bounded number of outcomes, and at least one item if there is any.
