@@ -138,7 +138,7 @@ impl Config {
         self.sources
             .iter_mut()
             .filter_map(|source| source.kafka.as_mut())
-            .for_each(|kafka| kafka.not.clone_from(&topics));
+            .for_each(|kafka| kafka.excluded.clone_from(&topics));
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
         let other = kafka("topics = [\"*\"]").replace("\"k\"", "\"other\"");
         let config = Config::parse(&(text + &other)).unwrap();
         for source in config.sources {
-            assert_eq!(source.kafka.unwrap().not, ["likes.dead"]);
+            assert_eq!(source.kafka.unwrap().excluded, ["likes.dead"]);
         }
     }
 

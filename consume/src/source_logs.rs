@@ -42,6 +42,7 @@ pub struct SourceLogs {
 struct ReadLog {
     task: AbortHandle,
     seen: Arc<FeedSeen>,
+    partition: Option<(String, i32)>,
 }
 
 impl SourceLogs {
@@ -115,7 +116,7 @@ impl SourceLogs {
         let (end, ended) = oneshot::channel();
         let group = self.group.clone().zip(self.config.kafka.clone());
         let group = group.map(|(group, kafka)| tokio::spawn(group.say(self.config.name.clone(), kafka, ended)));
-        let mut gone = BTreeSet::new();
+        let (mut gone, mut has_wrong) = (BTreeSet::new(), false);
         loop {
             let found = self.open().await;
             match &found {
@@ -145,15 +146,19 @@ impl SourceLogs {
                                     feed.choices.begin = Begin::Earliest;
                                 }
                                 let seen = feed.seen.clone();
-                                known.insert(name, ReadLog { task: feeds.spawn(feed.run()), seen });
+                                let partition = feed.log.partition().map(|(topic, number)| (topic.to_owned(), number));
+                                known.insert(name, ReadLog { task: feeds.spawn(feed.run()), seen, partition });
                             }
-                            Err(error) => wrong = Some(format!("{error:#}")),
+                            Err(error) => {
+                                has_wrong = true;
+                                wrong = Some(format!("{error:#}"));
+                            }
                         }
                     }
                     if let Some(why) = wrong {
                         self.say_of_none(&none, FeedState::Stopped(why));
                     }
-                    if !may_grow && !known.is_empty() {
+                    if !may_grow && (!known.is_empty() || until_end) {
                         break;
                     }
                 }
@@ -176,13 +181,13 @@ impl SourceLogs {
                     }
                 }
             }
-            // Who is refused does not ask again and again.
+            // The pause grows with each failure, such as a wrong password.
             let pause = if known.is_empty() { LOOK_FOR_ANY * 2_u32.saturating_pow(failures) } else { LOOK };
             if tokio::time::timeout(pause.min(LOOK), stop.wait_for(|stop| *stop)).await.is_ok() {
                 break;
             }
         }
-        let mut all_through = until_end;
+        let mut all_through = until_end && !has_wrong;
         while let Some(ended) = feeds.join_next().await {
             all_through &= matches!(ended, Ok(FeedEnd::Through));
         }
@@ -212,10 +217,13 @@ impl SourceLogs {
         if !self.config.log().is_ok_and(|log| log.may_shrink()) {
             return gone;
         }
-        known.retain(|name, ReadLog { task, seen }| {
+        known.retain(|name, ReadLog { task, seen, partition }| {
             let is_there = logs.iter().any(|(other, _)| other == name || same_partition(other) == Some(name));
             if !is_there {
                 task.abort();
+                if let (Some(group), Some((topic, number))) = (&self.group, partition) {
+                    group.forget(topic, *number);
+                }
                 seen.set_behind(Some(0), Some(0.0));
                 seen.set(FeedState::Gone);
                 self.all.lock().retain(|other| !Arc::ptr_eq(other, seen));

@@ -6,7 +6,7 @@ use anyhow::Context;
 pub fn with_variables(text: &str) -> anyhow::Result<String> {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("${") {
-        let (name, after) = after.split_once('}').with_context(|| format!("a '${{' without '}}' in '{before}${{…'"))?;
+        let (name, after) = after.split_once('}').context("a '${' has no '}' after it")?;
         out.push_str(before);
         out.push_str(&std::env::var(name).with_context(|| format!("the environment variable {name} is not set"))?);
         rest = after;

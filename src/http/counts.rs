@@ -29,7 +29,7 @@ pub(super) struct EventCounts {
     pub(super) rejected: u64,
     /// Rejections by code, those before reaching any board included.
     pub(super) by_code: RejectedCounts,
-    /// The time of the newest item of a source that was not rejected.
+    /// The time of the newest item of a source that a board has counted, now or before.
     pub(super) newest: Option<Timestamp>,
     /// Sums over all boards: an event is included once for each board that it was sent to.
     pub(super) on_boards: Counts,

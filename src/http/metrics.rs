@@ -48,7 +48,7 @@ pub(super) fn describe() {
     describe_gauge!(
         SOURCE_NEWEST,
         metrics::Unit::Seconds,
-        "Unix time of the newest item of a source that was not rejected"
+        "Unix time of the newest item of a source that a board has counted"
     );
     describe_counter!(
         EVENTS,

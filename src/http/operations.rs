@@ -108,7 +108,7 @@ pub(super) async fn metrics(call: Call) -> Result<HttpResponse, Problem> {
             call.service().observe().await;
             let (known, recorder) = (call.service().known_boards(&call.caller), recorder.clone());
             let sources = call.service().known_sources(&call.caller);
-            call.state.sent_items.keep(&sources);
+            call.state.sent_items.keep(|source| call.service().knows_source(source));
             // With thousands of boards this takes longer than the other requests of the worker should wait.
             let rendered = spawn_blocking(move || {
                 let is_source = |name: &str| sources.contains(name);

@@ -1,7 +1,7 @@
 //! What was sent to this instance of each source's log since it started.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge, counter, gauge};
@@ -16,7 +16,7 @@ use crate::board::{SourceName, Timestamp};
 /// Number of items of a source by `source` and `outcome`: `accepted`, `duplicate`, `repeated`, `rejected`, or `passed` if no
 /// board counts them.
 pub const SOURCE_ITEMS: &str = "rolltop_source_items_total";
-/// Unix time in seconds of the newest item of a source with a time that was not rejected, by `source`. Absent until there is one.
+/// Unix time in seconds of the newest item of a source that a board has counted, by `source`. Absent until one has a time.
 pub const SOURCE_NEWEST: &str = "rolltop_source_newest_timestamp_seconds";
 
 /// The time over which a rate is measured is this many times `SLICE`.
@@ -56,7 +56,7 @@ struct RecentRate {
 
 /// What was sent of a source's log to this instance since it started.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
-#[schema(as = SentItems)]
+#[schema(as = SourceSent)]
 pub(super) struct SentShown {
     /// Number of items that at least one board has counted.
     accepted: u64,
@@ -65,7 +65,7 @@ pub(super) struct SentShown {
     /// Number of rejections by code.
     #[schema(schema_with = schemas::rejections)]
     rejected: RejectedCounts,
-    /// Time of the newest item with a time that was not rejected; null if there is none.
+    /// Time (`at`) of the newest item that a board has counted, now or before; null if none has a time.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     newest: Option<Timestamp>,
     /// Number of items per second, over about the last minute.
@@ -117,9 +117,9 @@ impl SentItems {
         self.0.lock().remove(source);
     }
 
-    /// Forgets the sources that are not among these.
-    pub(super) fn keep(&self, sources: &BTreeSet<SourceName>) {
-        self.0.lock().retain(|source, _| sources.contains(source));
+    /// Forgets the sources that there are no more.
+    pub(super) fn keep(&self, is_known: impl Fn(&SourceName) -> bool) {
+        self.0.lock().retain(|source, _| is_known(source));
     }
 }
 

@@ -180,6 +180,8 @@ async fn a_source_takes_as_many_boards_as_it_has_room_for() {
     for board in left_out.iter().rev().take(3) {
         let answer = send(client, board.as_str().unwrap(), "after=0", [increment(1)]).await;
         refused += u32::from(answer.status == 409);
+        let state = client.get(SOURCE).await.body;
+        assert!(answer.status == 200 || state["reached"] == "0", "nothing is passed: {}", state["reached"]);
         let is_said = answer.status == 200 || answer.refusal() == (409, "unsupported");
         assert!(is_said && (answer.status == 409 || answer.body["accepted"] == 1), "{answer:?}");
     }

@@ -163,7 +163,8 @@ async fn an_instance_says_what_was_sent_to_it() {
     late["at"] = json!("2025-01-01T00:00:00Z");
     old["at"] = json!("2026-01-02T09:00:00Z");
     early["at"] = json!("2026-01-02T10:40:00Z");
-    let view = json!({"type": "view", "position": 3});
+    // Nobody counts it.
+    let view = json!({"type": "view", "position": 3, "at": "2026-01-02T10:05:00Z"});
     let path = "/v1/events?source=sent-log&after=start";
     client.post(path, json!({"events": [like(0), old, late, view, early]})).await;
     ndjson(client, path, [like(0)]).await;

@@ -2109,33 +2109,6 @@ export interface components {
             /** @description The counted value: 1 to 512 bytes of UTF-8 without control characters. */
             value: string;
         };
-        /** @description What was sent of a source's log to this instance since it started. */
-        SentItems: {
-            /**
-             * Format: int64
-             * @description Number of items that at least one board has counted.
-             */
-            accepted: number;
-            /**
-             * Format: date-time
-             * @description A time in RFC 3339 format, in UTC, or null.
-             */
-            newest: string | null;
-            /**
-             * Format: double
-             * @description Number of items per second, over about the last minute.
-             */
-            per_second: number;
-            /** @description Number of rejections by code. */
-            rejected: {
-                [key: string]: number;
-            };
-            /**
-             * Format: int64
-             * @description Number of items that all boards which take them had counted before.
-             */
-            repeated: number;
-        };
         /** @description A metric and the board that serves it. */
         ServedMetric: {
             /** @description The board that currently serves the metric; null if there is none, so that the rule cannot be evaluated. */
@@ -2250,7 +2223,7 @@ export interface components {
             /** @description The ids of the keys that may send its events, beside those with the scope `manage`. */
             keys: string[];
             /** @description What was sent of its log to the instance that answers; absent if nothing was since it started. */
-            sent?: components["schemas"]["SentItems"];
+            sent?: components["schemas"]["SourceSent"];
             /** @description The name of the source. */
             source: string;
         };
@@ -2289,6 +2262,33 @@ export interface components {
             waiting_for?: {
                 [key: string]: number;
             };
+        };
+        /** @description What was sent of a source's log to this instance since it started. */
+        SourceSent: {
+            /**
+             * Format: int64
+             * @description Number of items that at least one board has counted.
+             */
+            accepted: number;
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC, or null.
+             */
+            newest: string | null;
+            /**
+             * Format: double
+             * @description Number of items per second, over about the last minute.
+             */
+            per_second: number;
+            /** @description Number of rejections by code. */
+            rejected: {
+                [key: string]: number;
+            };
+            /**
+             * Format: int64
+             * @description Number of items that all boards which take them had counted before.
+             */
+            repeated: number;
         };
         /** @description A source and how far it is counted. */
         SourceState: components["schemas"]["Source"] & {

@@ -69,6 +69,10 @@ impl Feed {
             (Some(400 | 413 | 422), [message]) if portion.events > 0 => {
                 let why = error.to_string();
                 self.remembered.poison = Some(Poison { position: message.position, why });
+                // It is to be kept, and with it, once more, what was kept of messages after it.
+                if self.remembered.kept >= Some(message.position) {
+                    self.remembered.kept = message.position.checked_sub(1);
+                }
                 Detour::Narrower
             }
             (Some(400 | 413 | 422), [_, _, ..]) => {

@@ -159,13 +159,13 @@ impl Feed {
 
     /// Reads and sends for as long as all goes as expected.
     async fn session(&mut self) -> Result<Infallible, Detour> {
-        if self.source.fill.is_some() {
-            self.join().await?;
-        }
         let reached = match self.source.ask().await {
             Ok(reached) => reached,
             Err(error) => return Err(self.unanswered(error).await),
         };
+        if let Some(board) = self.source.fill.clone().filter(|_| reached.is_none()) {
+            self.join(&board).await?;
+        }
         let (mut after, place) = match reached {
             None => (None, LogPlace::Begin(self.choices.begin)),
             Some(Reached::Start) => (None, LogPlace::Begin(Begin::Earliest)),
@@ -223,16 +223,22 @@ impl Feed {
 
     /// Has the board that is filled join the source: boards do so with the next item, and there may be none for long. So the
     /// place up to which all is counted is sent once more. If nothing is counted, nothing is to be filled.
-    async fn join(&mut self) -> Result<(), Detour> {
+    async fn join(&mut self, board: &String) -> Result<(), Detour> {
         let joined = async {
             let all = self.source.of_all_boards();
-            let Some(Reached::At(reached)) = all.ask().await? else { return Ok(false) };
-            all.send(reached.checked_sub(1), Portion::passing(reached).lines).await?;
-            Ok(true)
+            let Some(Reached::At(reached)) = all.ask().await? else { return Ok(None) };
+            all.send(reached.checked_sub(1), Portion::passing(reached).lines).await.map(Some)
         };
         match joined.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Detour::End(FeedEnd::Filled, None)),
+            Ok(Some(receipt)) if receipt.source.left_out.contains(board) => {
+                let why = anyhow::anyhow!(
+                    "'{board}' cannot join the source: its data is damaged, or the source has all the boards that it can have"
+                );
+                Err(Detour::End(FeedEnd::Stopped, Some(why)))
+            }
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(Detour::End(FeedEnd::Filled, None)),
+            Err(error) if error.code() == "source_behind" => Err(Detour::Again),
             Err(error) => Err(self.unanswered(error).await),
         }
     }

@@ -1,6 +1,8 @@
 //! What became of the messages that were sent: counted for those who watch, and kept where they do not count.
 
-use super::{Detour, Feed, FeedEnd, MOMENT};
+use std::time::Instant;
+
+use super::{Detour, Feed, FeedEnd, MOMENT, PATIENCE};
 use crate::dead_letters::DeadLetter;
 use crate::portion::Portion;
 use crate::seen::FeedState;
@@ -46,10 +48,15 @@ impl Feed {
             letters.push(DeadLetter::more(portion.last.unwrap_or_default(), more));
         }
         // What the answer says is not said again: it is kept before anything else is done.
+        let begun = Instant::now();
         loop {
             let (kept, result) = self.keep(&letters).await;
             let Err(error) = result else { return Ok(()) };
             letters.drain(..kept);
+            if self.is_for_once() && begun.elapsed() >= PATIENCE {
+                let why = format!("{} rejected messages are not kept, and are counted as passed", letters.len());
+                return Err(Detour::End(FeedEnd::Stopped, Some(error.context(why))));
+            }
             self.seen.set(FeedState::Failing(format!("{error:#}")));
             if self.pause(MOMENT).await {
                 return Err(Detour::End(FeedEnd::Told, None));

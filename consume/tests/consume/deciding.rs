@@ -37,6 +37,27 @@ async fn what_does_not_count_is_kept_with_its_reason() {
     assert!(dead_letters(&setting)[0].1.contains("no event"));
 }
 
+/// The service refuses a whole request of a fill for an event without a time, and it is found out which one that is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_refused_is_kept_before_it_is_passed() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut without = like(1);
+    without.as_object_mut().unwrap().remove("at");
+    fs::write(setting.path("app.log"), format!("{}\n{without}\nno event\n{}\n", like(0), like(2))).unwrap();
+    let source = "file.path = \"app.log\"\ndead_letters = \"dead.ndjson\"";
+    let mut consumer = setting.consume("app", source, &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.define("hot-new").await;
+    assert_eq!(dead_letters(&setting).len(), 1);
+    let fill = ["fill", consumer.config(), "--source", "app", "--board", "hot-new"];
+    let (is_filled, text) = command(setting.folder.path(), &fill).await;
+    assert!(is_filled, "{text}");
+    setting.counted("hot-new", &expected([0, 2])).await;
+    let kept = dead_letters(&setting);
+    let refused = Value::from(format!("{without}\n")).to_string();
+    assert!(kept.iter().any(|(_, message)| *message == refused), "{refused} in {kept:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_makes_no_event_may_stop_the_source() {
     let Some(setting) = Setting::start().await else { return };

@@ -67,7 +67,7 @@ pub(in crate::http) struct EventsReceipt {
     /// Whether an edition beside the current one of its board may have counted an event that the current one has rejected.
     #[serde(skip)]
     is_beside: bool,
-    /// The time of the newest item of a source that was not rejected.
+    /// The time of the newest item of a source that a board has counted, now or before.
     #[serde(skip)]
     newest: Option<Timestamp>,
 }
@@ -211,8 +211,8 @@ impl EventsReceipt {
         item: &SourceItem,
         outcome: EventOutcome,
     ) {
-        let is_refused = |on: &OnBoard| matches!(on.taken, Taken::Refused(_) | Taken::Waits(_));
-        if outcome.boards.is_empty() || !outcome.boards.iter().all(is_refused) {
+        let is_counted = |on: &OnBoard| !matches!(on.taken, Taken::Refused(_) | Taken::Waits(_));
+        if outcome.boards.iter().any(is_counted) {
             self.newest = self.newest.max(item.at());
         }
         self.record(parsed, at, item.kind(), outcome);

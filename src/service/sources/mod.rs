@@ -154,6 +154,11 @@ impl Service {
         seen.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Returns whether this instance knows a source of this name. No store call.
+    pub fn knows_source(&self, name: &SourceName) -> bool {
+        self.sources.0.read().by_name.contains_key(name)
+    }
+
     /// Returns a source with the positions that its boards have reached. One store call for each board, and some.
     pub async fn source(&self, caller: &Caller, name: &SourceName) -> Result<SourceState> {
         let table = self.source_table().await?;

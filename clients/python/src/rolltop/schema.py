@@ -517,14 +517,6 @@ class SeenValue(TypedDict):
     value: str
 
 
-class SentItems(TypedDict):
-    accepted: int
-    newest: str | None
-    per_second: Number
-    rejected: dict[str, int]
-    repeated: int
-
-
 class ServedMetric(TypedDict):
     board: str | None
     covers_since: NotRequired[str]
@@ -562,18 +554,6 @@ SlotValue = TypedDict(
 )
 
 
-class Source(TypedDict):
-    boards: list[str]
-    keys: list[str]
-    sent: NotRequired[SentItems]
-    source: str
-
-
-class SourceList(TypedDict):
-    items: list[Source]
-    next: str | None
-
-
 class SourceReceipt(TypedDict):
     filled: NotRequired[bool]
     left_out: list[str]
@@ -584,9 +564,12 @@ class SourceReceipt(TypedDict):
     waiting_for: NotRequired[dict[str, int]]
 
 
-class SourceState(Source):
-    joined: list[JoinedBoard]
-    reached: str | None
+class SourceSent(TypedDict):
+    accepted: int
+    newest: str | None
+    per_second: Number
+    rejected: dict[str, int]
+    repeated: int
 
 
 class SubjectSet(TypedDict):
@@ -994,6 +977,23 @@ class Shards(TypedDict):
     change: ShardsChange | None
     error: str | None
     shards: int | None
+
+
+class Source(TypedDict):
+    boards: list[str]
+    keys: list[str]
+    sent: NotRequired[SourceSent]
+    source: str
+
+
+class SourceList(TypedDict):
+    items: list[Source]
+    next: str | None
+
+
+class SourceState(Source):
+    joined: list[JoinedBoard]
+    reached: str | None
 
 
 Standing = TypedDict(

@@ -39,7 +39,7 @@ pub struct KafkaConfig {
     tls: Option<Tls>,
     /// Topics of dead letters, which no pattern includes.
     #[serde(skip)]
-    pub not: Vec<String>,
+    pub excluded: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

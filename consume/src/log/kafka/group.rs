@@ -36,6 +36,11 @@ impl GroupOffsets {
         self.offsets.lock().entry(TopicPartition::new(topic, partition)).or_default().counted = next;
     }
 
+    /// Forgets a partition that is gone.
+    pub fn forget(&self, topic: &str, partition: i32) {
+        self.offsets.lock().remove(&TopicPartition::new(topic, partition));
+    }
+
     /// Says it to the group every few seconds, until `end` is dropped, and then once more.
     pub async fn say(self: Arc<Self>, source: String, config: KafkaConfig, mut end: oneshot::Receiver<()>) {
         let Some(group) = &config.group else { return };

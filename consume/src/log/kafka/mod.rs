@@ -39,7 +39,7 @@ pub struct KafkaLog {
     end: Option<i64>,
 }
 
-/// A consumer that takes its leave when it is given up.
+/// A consumer that is closed when it is dropped.
 struct Reader(Option<Consumer>);
 
 impl Reader {

@@ -84,7 +84,7 @@ impl KafkaConfig {
             Some(name) => name == topic,
             None => {
                 let is = self.topics.iter().any(|pattern| pattern.includes(topic, is_internal));
-                is && (self.names(topic) || !self.not.iter().any(|not| not == topic))
+                is && (self.names(topic) || !self.excluded.iter().any(|other| other == topic))
             }
         }
     }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn dead_letters_are_not_read_by_a_pattern() {
         let mut config = config("topics = [\"likes*\", \"a.dead\"]");
-        config.not = vec!["likes.dead".to_owned(), "a.dead".to_owned()];
+        config.excluded = vec!["likes.dead".to_owned(), "a.dead".to_owned()];
         assert!(config.includes("likes", false) && !config.includes("likes.dead", false));
         // Somebody may want to read what another source has written.
         assert!(config.includes("a.dead", false) && !config.includes("other", false));

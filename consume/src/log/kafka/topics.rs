@@ -35,7 +35,7 @@ impl TryFrom<String> for TopicPattern {
 
     fn try_from(text: String) -> Result<Self, String> {
         let (begin, is_prefix) = text.strip_suffix('*').map_or((text.as_str(), false), |begin| (begin, true));
-        // What names can begin with is a name itself, or nothing.
+        // The text before `*` is a name itself, or empty.
         let is_all = is_prefix && begin.is_empty();
         if !is_all && !is_topic(begin) {
             return Err(format!(

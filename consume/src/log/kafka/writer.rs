@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use krafka::KrafkaError;
 use krafka::producer::{Acks, Producer, Record};
+use krafka::{Compression, KrafkaError};
 use tokio::sync::Mutex;
 
 use super::super::Message;
@@ -23,7 +23,7 @@ const MEMORY: usize = 32 << 20;
 #[derive(Debug)]
 pub struct TopicWriter {
     config: KafkaConfig,
-    pub topic: String,
+    topic: String,
     producer: Mutex<Option<Arc<Producer>>>,
     /// Whether something was not written. Then the first message is waited for before others follow.
     has_failed: AtomicBool,
@@ -42,28 +42,29 @@ impl TopicWriter {
             Err(error) => return (0, Err(error)),
         };
         let (mut sent, mut written) = (Vec::new(), 0);
+        // What follows a message that is not written is not written again and again with it.
+        let mut waits = self.has_failed.load(Ordering::Relaxed);
         let mut failed: Option<KrafkaError> = None;
         for message in messages {
-            match producer.enqueue(self.record(message)).await {
-                Ok(handle) => sent.push(handle),
+            let handle = match producer.enqueue(self.record(message)).await {
+                Ok(handle) => handle,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            };
+            if !std::mem::take(&mut waits) {
+                sent.push(handle);
+                continue;
+            }
+            match handle.await {
+                Ok(_) => written += 1,
                 Err(error) => {
                     failed = Some(error);
                     break;
                 }
             }
-            // What follows a message that is not written is not written again and again with it.
-            if self.has_failed.load(Ordering::Relaxed)
-                && let Some(handle) = sent.pop()
-            {
-                match handle.await {
-                    Ok(_) => written += 1,
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
-                }
-                self.has_failed.store(false, Ordering::Relaxed);
-            }
+            self.has_failed.store(false, Ordering::Relaxed);
         }
         // In their order: the first that is not written is the one to go on with.
         for handle in sent {
@@ -100,6 +101,8 @@ impl TopicWriter {
         let producer = kafka
             .producer()
             .acks(Acks::All)
+            // Brokers compare what is sent with the longest message that they take, which may have come compressed.
+            .compression(Compression::Gzip)
             // A message that is written twice is better than a right that is needed for that.
             .idempotent(false)
             .max_block(PLACE)

@@ -40,7 +40,7 @@ enum AvroType {
     Union(Vec<usize>),
     /// Days since 1970.
     Date,
-    /// A time since 1970 in units of which this many are a second, and whether it has a zone.
+    /// A time since 1970, with the number of its units in a second, and whether it has a zone.
     Time(i64, bool),
     /// An integer divided by 10 as often as this says, in a number of bytes or in as many as the value says.
     Decimal(usize, Option<usize>),

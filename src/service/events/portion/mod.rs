@@ -143,6 +143,18 @@ impl Service {
         }
     }
 
+    /// Checks that the board of which the items are increments, if they are, has joined the source. Otherwise other boards would
+    /// pass over items that nobody counts.
+    async fn check_joined(&self, portion: &ItemPortion<'_>, source: &Source) -> Result<()> {
+        let Some(own) = portion.board.filter(|_| !portion.only_asks()) else { return Ok(()) };
+        if source.course(own.generation(), portion.fill.is_some()).is_some() {
+            return Ok(());
+        }
+        // Its data may be damaged; then this says so.
+        self.store.reached(own, source.number).await?;
+        Err(ServiceError::TooManyBoardsOfSource(portion.source.clone()))
+    }
+
     /// Counts as much of the start of a portion as has about 100,000 outcomes, and returns it.
     async fn record_part<'p>(
         &self,
@@ -160,6 +172,7 @@ impl Service {
             };
             match source {
                 Ok(source) => {
+                    self.check_joined(&portion, &source).await?;
                     let portions = progress.portions(&mut shares, &source)?;
                     let answers = self.store.pass(portions).await;
                     if progress.settle(shares, answers)? {

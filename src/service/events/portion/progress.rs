@@ -246,13 +246,6 @@ impl<'p> Progress<'p> {
             }
             (None, _) => {}
         }
-        // Nobody else counts increments of a board. If its data is damaged, it is known what became of them.
-        let has_no_room = |own: &Arc<Board>| {
-            recorded.left_out.contains(own.name()) && !self.on_boards.contains_key(&own.generation())
-        };
-        if self.portion.board.is_some_and(has_no_room) {
-            return Err(ServiceError::TooManyBoardsOfSource(source_name));
-        }
         recorded.left_out.sort_unstable();
         let outcome = |is_known: &bool| EventOutcome { is_known: *is_known, boards: Vec::new() };
         let mut outcomes: Vec<_> = self.is_known.iter().map(outcome).collect();
