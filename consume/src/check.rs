@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::choices::Begin;
 use crate::config::{Config, SourceConfig};
-use crate::events::{self, Mapping};
+use crate::events::Mapping;
 use crate::log::{Log, LogError, LogPlace, Message};
-use crate::schemas;
+use crate::source_logs;
 
 /// Number of messages that are shown.
 const SHOWN: usize = 10;
@@ -67,10 +67,8 @@ async fn show(source: &SourceConfig, boards: Option<&[Counting]>, text: &mut Str
     let is_of_source = |board: &&Counting| source.is_for(&board.name);
     let boards: Option<Vec<&Counting>> = boards.map(|boards| boards.iter().filter(is_of_source).collect());
     let mapping = Arc::new(Mapping::new(source.event.clone()));
-    let log = source.log().map_err(LogError::Stop)?;
     let schemas = source.schemas().map_err(LogError::Stop)?;
-    let logs = log.open(&source.name, events::time_of(&mapping, source.clock())).await?;
-    let logs = schemas::decoded(logs, schemas.as_ref());
+    let logs = source_logs::open(source, &mapping, schemas.as_ref()).await?;
     let _ = writeln!(text, "{}: {} {}", source.name, logs.len(), if logs.len() == 1 { "log" } else { "logs" });
     // One that has messages is enough of a topic.
     let (mut shown, mut looked) = (None, 0);

@@ -69,9 +69,7 @@ impl SourceLogs {
 
     /// Returns the logs that there are now, each with the name of its source.
     pub async fn open(&self) -> Result<Vec<(String, Box<dyn Log>)>, LogError> {
-        let log = self.config.log().map_err(LogError::Stop)?;
-        let logs = log.open(&self.config.name, events::time_of(&self.mapping, self.config.clock())).await?;
-        Ok(schemas::decoded(logs, self.schemas.as_ref()))
+        open(&self.config, &self.mapping, self.schemas.as_ref()).await
     }
 
     /// Returns the feed of a log. With `define`, the source is defined if the service does not know it.
@@ -233,6 +231,18 @@ impl SourceLogs {
         });
         gone
     }
+}
+
+/// Returns the logs of a source that there are now, each with the name of its source, and with JSON in place of values that
+/// have a schema.
+pub async fn open(
+    config: &SourceConfig,
+    mapping: &Arc<Mapping>,
+    schemas: Option<&Arc<Schemas>>,
+) -> Result<Vec<(String, Box<dyn Log>)>, LogError> {
+    let log = config.log().map_err(LogError::Stop)?;
+    let logs = log.open(&config.name, events::time_of(mapping, config.clock())).await?;
+    Ok(schemas::decoded(logs, schemas))
 }
 
 /// Returns the name under which a partition may be read that has this one: without the id of the topic, because the brokers had

@@ -233,8 +233,7 @@ async fn whatever_boards_do_meanwhile_each_increment_counts_once() {
                 2 => {
                     let next = json!({"metric": "SUM(48h, sale, price, shop)", "slot": "1h", "decimals": 1});
                     // Of a board that counts otherwise a successor is not filled with what there is.
-                    let board = "b";
-                    client.put(&format!("/v1/boards/{board}/next"), next).await;
+                    client.put("/v1/boards/b/next", next).await;
                 }
                 3 => drop(client.post(&format!("/v1/boards/{board}/next/promote?early=true"), json!({})).await),
                 4 => drop(client.delete(&format!("/v1/boards/{board}/previous")).await),

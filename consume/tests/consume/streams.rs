@@ -181,12 +181,9 @@ async fn a_new_board_is_filled_from_the_past() {
     stream.add(3_000..3_100).await;
     setting.counted("hot-posts", &expected(0..3_100)).await;
     setting.counted("hot-week", &expected(3_000..3_100)).await;
-    let mut config = std::fs::read_dir(setting.folder.path()).unwrap().flatten().map(|entry| entry.path());
-    let config = config.find(|path| path.extension().is_some_and(|name| name == "toml")).unwrap();
-    let arguments = ["fill", config.to_str().unwrap(), "--source", "likes", "--board", "hot-week"];
+    let arguments = ["fill", consumer.config(), "--source", "likes", "--board", "hot-week"];
     let (is_well, text) = crate::running::command(setting.folder.path(), &arguments).await;
     assert!(is_well && text.contains("hot-week is filled"), "{text}");
     setting.counted("hot-week", &expected(0..3_100)).await;
     setting.counted("hot-posts", &expected(0..3_100)).await;
-    drop(consumer);
 }

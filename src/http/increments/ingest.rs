@@ -9,7 +9,7 @@ use actix_web::web::{Data, Payload};
 use super::item::BoardItem;
 use super::receipt::{ParsedIncrements, Receipt};
 use crate::access::Caller;
-use crate::board::{Board, Subject};
+use crate::board::{Board, BoardName, Subject};
 use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
@@ -49,7 +49,8 @@ pub(in crate::http) async fn add_items(
     let name = call.board_name()?;
     if let (Some(kind), Some(part)) = (kind.sourced, parameters.source.take()) {
         // Boxed, because every other request would move what only these need.
-        let receipt: Receipt = Box::pin(count_of_source(kind, call, payload, metrics, format, part)).await?.into();
+        let receipt: Receipt =
+            Box::pin(count_of_source(kind, call, &name, payload, metrics, format, part)).await?.into();
         return Ok(response::json_text(StatusCode::OK, response::to_json(&receipt)?));
     }
     let ids = ItemIds::from_request(&call.request, &call.caller)?;
@@ -88,16 +89,16 @@ pub(in crate::http) async fn add_items(
 async fn count_of_source(
     kind: &'static SourcedKind,
     call: Call,
+    name: &BoardName,
     payload: Payload,
     metrics: Data<IncrementMetrics>,
     format: Format,
     part: Box<LogPart>,
 ) -> Result<EventsReceipt, Problem> {
-    let name = call.board_name()?;
-    if let Some(other) = part.fill.as_ref().filter(|fill| **fill != name) {
+    if let Some(other) = part.fill.as_ref().filter(|fill| *fill != name) {
         return Err(Problem::field("fill", format!("'fill' is '{other}', and the increments are for '{name}'")));
     }
-    let board = call.service().board(&call.caller, &name).await?;
+    let board = call.service().board(&call.caller, name).await?;
     // What the present definition accepts must not be passed because an earlier one refuses it.
     let board = Some(call.service().refreshed(&board).await?);
     let request = SourcedRequest { kind, part, board, metrics: SourcedMetrics::Increments(metrics) };

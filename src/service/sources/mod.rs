@@ -103,6 +103,11 @@ impl SourceTable {
         self.by_name.get(name).ok_or_else(|| ServiceError::UnknownSource(name.clone()))
     }
 
+    /// Returns the sources whose boards the caller may all use, by name.
+    fn seen_by(&self, caller: &Caller) -> impl Iterator<Item = (&SourceName, &Arc<Source>)> {
+        self.by_name.iter().filter(|(_, source)| caller.boards().covers(&source.definition.boards))
+    }
+
     fn text(&self, name: &SourceName) -> Option<&str> {
         self.rows.as_ref()?.rows.get(name.as_str()).map(String::as_str)
     }
@@ -143,15 +148,13 @@ impl Service {
     /// Returns the definitions of all sources whose boards the caller may all use, by name. One store call.
     pub async fn sources(&self, caller: &Caller) -> Result<Vec<(SourceName, SourceDefinition)>> {
         let table = self.source_table().await?;
-        let seen = table.by_name.iter().filter(|(_, source)| caller.boards().covers(&source.definition.boards));
-        Ok(seen.map(|(name, source)| (name.clone(), source.definition.clone())).collect())
+        Ok(table.seen_by(caller).map(|(name, source)| (name.clone(), source.definition.clone())).collect())
     }
 
     /// Returns the names of the sources that this instance knows, of those whose boards the caller may all use. No store call.
     pub fn known_sources(&self, caller: &Caller) -> BTreeSet<SourceName> {
         let table = self.sources.0.read().clone();
-        let seen = table.by_name.iter().filter(|(_, source)| caller.boards().covers(&source.definition.boards));
-        seen.map(|(name, _)| name.clone()).collect()
+        table.seen_by(caller).map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns whether this instance knows a source of this name. No store call.
