@@ -189,13 +189,13 @@ impl Feed {
             if *self.stop.borrow() {
                 return Err(Detour::End(FeedEnd::Told, None));
             }
-            if messages.is_empty() && self.choices.until_end {
+            let mut portion = self.portion(messages);
+            if portion.messages.is_empty() && portion.stopped.is_none() && self.is_for_once() {
                 self.log.refresh().await?;
                 if self.log.is_at_end() {
-                    return Err(Detour::End(FeedEnd::Through, None));
+                    portion = self.end().await?;
                 }
             }
-            let mut portion = self.portion(messages);
             if portion.lines.is_empty() && portion.stopped.is_none() && heard.elapsed() < IDLE {
                 messages = self.log.read().await?;
                 self.seen.set(FeedState::Reading);
@@ -239,6 +239,20 @@ impl Feed {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(Detour::End(FeedEnd::Filled, None)),
             Err(error) if error.code() == "source_behind" => Err(Detour::Again),
+            Err(error) => Err(self.unanswered(error).await),
+        }
+    }
+
+    /// At the end of the log: ends, unless it is filled, and the newest of what is counted was deleted from the log. Then
+    /// returns what says that nothing is left up to there.
+    async fn end(&mut self) -> Result<Portion, Detour> {
+        if self.source.fill.is_none() {
+            return Err(Detour::End(FeedEnd::Through, None));
+        }
+        match self.source.of_all_boards().ask().await {
+            // The board joined there or before, and before the end of the log was looked at.
+            Ok(Some(Reached::At(reached))) => Ok(Portion::passing(reached)),
+            Ok(_) => Err(Detour::End(FeedEnd::Filled, None)),
             Err(error) => Err(self.unanswered(error).await),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
-use async_nats::jetstream::stream::{Info, Stream};
+use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, Message as NatsMessage};
 use async_nats::{Client, ConnectOptions};
 use async_trait::async_trait;
@@ -22,8 +22,6 @@ use crate::variables::with_variables;
 const WAIT: Duration = Duration::from_secs(1);
 /// How long more messages are waited for after the first.
 const MORE: Duration = Duration::from_millis(20);
-/// After so many reads without a message there is none.
-const ENOUGH: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Where the stream is.
@@ -51,17 +49,15 @@ pub struct NatsLog {
     last: u64,
     /// Number of messages after it, as the server said with it.
     pending: Option<u64>,
-    /// The sequence of the last message of the stream, which may be deleted.
+    /// The sequence of the last message, which may be deleted, or of another subject, unless nothing was read.
     end: u64,
-    /// Number of reads in a row that had nothing.
-    empty: u32,
 }
 
 impl NatsLog {
     pub fn new(config: &NatsConfig) -> Result<Self, LogError> {
         let url = with_variables(&config.url).map_err(|error| LogError::Stop(error.context("[source.nats] url")))?;
         let config = config.clone();
-        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0, empty: 0 })
+        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0 })
     }
 
     fn wrong(&self, error: impl Into<anyhow::Error>) -> LogError {
@@ -90,6 +86,18 @@ impl NatsLog {
                 self.client = None;
                 Err(self.wrong(late))
             }
+        }
+    }
+
+    /// Returns the sequence of the last message that is there and is read; 0 if there is none.
+    async fn last_there(&mut self) -> Result<u64, LogError> {
+        let subject = self.config.subject.clone().unwrap_or_else(|| ">".to_owned());
+        let stream = self.stream().await?;
+        let last = stream.get_last_raw_message_by_subject(&subject).await;
+        match last {
+            Ok(message) => Ok(message.sequence),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
+            Err(error) => Err(self.wrong(error)),
         }
     }
 
@@ -198,9 +206,11 @@ impl Log for NatsLog {
             wait = MORE;
         }
         self.messages = Some(stream);
-        self.empty = if messages.is_empty() { self.empty + 1 } else { 0 };
         // The client goes on by itself after failures, also with another stream of the same name.
         self.refresh().await?;
+        if messages.is_empty() && self.end > self.last {
+            self.end = self.last_there().await?;
+        }
         Ok(messages)
     }
 
@@ -220,8 +230,7 @@ impl Log for NatsLog {
     }
 
     fn is_at_end(&self) -> bool {
-        // Of a subject, and of deleted messages at the end, nobody says more than that nothing came.
-        self.end <= self.last || self.empty >= ENOUGH
+        self.end <= self.last
     }
 }
 

@@ -107,6 +107,8 @@ impl Schemas {
         let known = known.map_err(|late| not_given(late.into()))?.map_err(not_given)?;
         let decoded = match &known.decoder {
             Err(why) => return Ok(Err(why.clone())),
+            // Nothing is no JSON; without a schema it would be a message without an event.
+            Ok(ValueDecoder::Json) if value[5..].trim_ascii().is_empty() => Err("it is empty".to_owned()),
             Ok(ValueDecoder::Json) => return Ok(Ok(value.slice(5..))),
             Ok(ValueDecoder::Avro(schema)) => schema.json(&value[5..]),
             Ok(ValueDecoder::Protobuf(schema)) => schema.json(&value[5..]),

@@ -8,7 +8,7 @@ use async_nats::jetstream::{self, Context};
 use tokio::process::{Child, Command};
 
 use crate::kills::{TestLog, survive};
-use crate::running::{Setting, expected, like};
+use crate::running::{Setting, command, expected, like};
 use crate::support::free_port;
 use crate::waiting::Wait;
 
@@ -126,4 +126,33 @@ async fn a_stream_of_nats_is_begun_at_its_end_and_read_by_subject() {
     nats.add(20..34).await;
     consumer.start();
     setting.counted("hot-posts", &[("likes.3".to_owned(), 2)].into()).await;
+}
+
+/// The last messages of the subject are deleted, and others come after them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_is_read_and_filled_up_to_its_end() {
+    let Some(mut nats) = Nats::start().await else { return };
+    let Some(setting) = Setting::start().await else { return };
+    nats.create().await;
+    nats.add(0..35).await;
+    let source = format!(
+        "nats = {{ url = \"{}\", stream = \"likes\", subject = \"likes.3\" }}\n[source.event]\ntype = \"like\"\nfields = {{ \
+         post_id = \"$key\" }}",
+        nats.url()
+    );
+    let mut consumer = setting.consume("likes", &source, &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.counted("hot-posts", &[("likes.3".to_owned(), 5)].into()).await;
+    setting.define("hot-week").await;
+    let stream = nats.context().await.get_stream("likes").await.unwrap();
+    for sequence in [25, 32] {
+        stream.delete_message(sequence).await.unwrap();
+    }
+    let fill = ["fill", consumer.config(), "--source", "likes", "--board", "hot-week"];
+    let (is_well, text) = command(setting.folder.path(), &fill).await;
+    assert!(is_well, "{text}");
+    setting.counted("hot-week", &[("likes.3".to_owned(), 3)].into()).await;
+    stream.purge().await.unwrap();
+    consumer.start();
+    assert!(consumer.ended().await, "{}", consumer.log());
 }

@@ -187,3 +187,35 @@ async fn a_new_board_is_filled_from_the_past() {
     setting.counted("hot-week", &expected(0..3_100)).await;
     setting.counted("hot-posts", &expected(0..3_100)).await;
 }
+
+/// What is counted and not in the log any more cannot be filled, and is not waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fill_ends_where_the_newest_entries_are_deleted() {
+    let Some(setting) = Setting::start().await else { return };
+    let mut stream = Stream::start().await;
+    stream.add(0..90).await;
+    let last: Vec<(String, redis::Value)> = redis::cmd("XREVRANGE")
+        .arg(&["likes", "+", "-", "COUNT", "1"])
+        .query_async(&mut stream.connection)
+        .await
+        .unwrap();
+    stream.add(90..100).await;
+    let consumer = setting.consume("likes", &stream.source(), &["--define"]);
+    setting.counted("hot-posts", &expected(0..100)).await;
+    setting.define("hot-week").await;
+    // Nothing is left but the first ones, and the service has never seen their place as the last.
+    let ids: Vec<(String, redis::Value)> = redis::cmd("XRANGE")
+        .arg(&["likes", &format!("({}", last[0].0), "+"])
+        .query_async(&mut stream.connection)
+        .await
+        .unwrap();
+    for (id, _) in ids {
+        stream.ask(&["XDEL", "likes", &id]).await;
+    }
+    let arguments = ["fill", consumer.config(), "--source", "likes", "--board", "hot-week"];
+    let (is_well, text) = crate::running::command(setting.folder.path(), &arguments).await;
+    assert!(is_well && text.contains("hot-week is filled"), "{text}");
+    setting.counted("hot-week", &expected(0..90)).await;
+    stream.add(100..120).await;
+    setting.counted("hot-week", &expected((0..90).chain(100..120))).await;
+}
