@@ -49,15 +49,27 @@ pub struct NatsLog {
     last: u64,
     /// Number of messages after it, as the server said with it.
     pending: Option<u64>,
-    /// The sequence of the last message, which may be deleted, or of another subject, unless nothing was read.
+    /// The sequence of the last message, which may be deleted or of another subject, unless nothing was read.
     end: u64,
+    /// Whether nothing was read last.
+    is_idle: bool,
 }
 
 impl NatsLog {
     pub fn new(config: &NatsConfig) -> Result<Self, LogError> {
         let url = with_variables(&config.url).map_err(|error| LogError::Stop(error.context("[source.nats] url")))?;
         let config = config.clone();
-        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0 })
+        Ok(Self {
+            url,
+            config,
+            client: None,
+            messages: None,
+            created: 0,
+            last: 0,
+            pending: None,
+            end: 0,
+            is_idle: false,
+        })
     }
 
     fn wrong(&self, error: impl Into<anyhow::Error>) -> LogError {
@@ -90,11 +102,9 @@ impl NatsLog {
     }
 
     /// Returns the sequence of the last message that is there and is read; 0 if there is none.
-    async fn last_there(&mut self) -> Result<u64, LogError> {
+    async fn last_there(&mut self, stream: &Stream<Info>) -> Result<u64, LogError> {
         let subject = self.config.subject.clone().unwrap_or_else(|| ">".to_owned());
-        let stream = self.stream().await?;
-        let last = stream.get_last_raw_message_by_subject(&subject).await;
-        match last {
+        match stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => Ok(message.sequence),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
             Err(error) => Err(self.wrong(error)),
@@ -207,10 +217,8 @@ impl Log for NatsLog {
         }
         self.messages = Some(stream);
         // The client goes on by itself after failures, also with another stream of the same name.
+        self.is_idle = messages.is_empty();
         self.refresh().await?;
-        if messages.is_empty() && self.end > self.last {
-            self.end = self.last_there().await?;
-        }
         Ok(messages)
     }
 
@@ -221,6 +229,9 @@ impl Log for NatsLog {
         if created(info) != self.created {
             self.messages = None;
             return Err(self.wrong(anyhow::anyhow!("it was deleted and created again")));
+        }
+        if self.is_idle && self.end > self.last {
+            self.end = self.last_there(&stream).await?;
         }
         Ok(())
     }
