@@ -24,6 +24,8 @@ const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1
 /// The part of the HTTP library that reports each malformed request, and each client that is gone, as an error. Clients
 /// cause these, so they are shown where messages for debugging are.
 const CONNECTIONS: &str = "actix_http::h1";
+/// What the client of Kafka warns of, many times a second, is said in a source's own words.
+const KAFKA: &str = "krafka";
 
 /// Sends log lines to standard error, at the levels that `RUST_LOG` sets. A line that cannot be written is dropped,
 /// because logging must not end a service whose log is on a full disk. Later calls do nothing, so that several
@@ -52,7 +54,11 @@ pub fn start_logging(format: LogFormat) {
 fn filter(levels: Option<&str>) -> Targets {
     let set = levels.filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
     let usual = || {
-        Targets::new().with_default(Level::WARN).with_target("rolltop", Level::INFO).with_target("audit", Level::INFO)
+        Targets::new()
+            .with_default(Level::WARN)
+            .with_target("rolltop", Level::INFO)
+            .with_target("audit", Level::INFO)
+            .with_target(KAFKA, Level::ERROR)
     };
     let targets: Targets = set.unwrap_or_else(usual);
     if targets.would_enable(CONNECTIONS, &Level::DEBUG) {

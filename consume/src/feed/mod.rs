@@ -4,10 +4,12 @@ mod detours;
 mod outcome;
 
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
+use futures_util::FutureExt;
 use tokio::sync::watch;
 
 use crate::choices::{Begin, Choices};
@@ -112,7 +114,12 @@ impl From<LogError> for Detour {
 
 impl Feed {
     /// Reads the log until it is told to stop, or is not what it was, or the fill has ended.
-    pub async fn run(mut self) -> FeedEnd {
+    pub async fn run(self) -> FeedEnd {
+        let seen = self.seen.clone();
+        ended(&seen, self.go_on()).await
+    }
+
+    async fn go_on(mut self) -> FeedEnd {
         let mut failing: Option<Instant> = None;
         loop {
             let Err(detour) = self.session().await;
@@ -182,7 +189,7 @@ impl Feed {
                 after = begin.checked_sub(1);
                 self.send(&mut after, Portion::passing(begin), Vec::new()).await?
             }
-            _ => self.log.read().await?,
+            _ => self.read().await?,
         };
         let (mut heard, mut refreshed) = (Instant::now(), Instant::now());
         loop {
@@ -197,7 +204,7 @@ impl Feed {
                 }
             }
             if portion.lines.is_empty() && portion.stopped.is_none() && heard.elapsed() < IDLE {
-                messages = self.log.read().await?;
+                messages = self.read().await?;
                 self.seen.set(FeedState::Reading);
                 self.remembered.failures = 0;
             } else {
@@ -257,6 +264,10 @@ impl Feed {
         }
     }
 
+    async fn read(&mut self) -> Result<Vec<Message>, LogError> {
+        read_unless(self.log.as_mut(), self.stop.clone()).await
+    }
+
     /// Makes a portion of messages.
     fn portion(&mut self, messages: Vec<Message>) -> Portion {
         let Remembered { limit, poison, .. } = &self.remembered;
@@ -273,7 +284,7 @@ impl Feed {
         self.keep_unreadable(&portion).await?;
         let answer = self.source.send(*after, std::mem::take(&mut portion.lines));
         let (answer, next) = match rest.is_empty() {
-            true => tokio::join!(answer, self.log.read()),
+            true => tokio::join!(answer, read_unless(self.log.as_mut(), self.stop.clone())),
             false => (answer.await, Ok(rest)),
         };
         let receipt = match answer {
@@ -364,5 +375,67 @@ impl Feed {
 
     fn growing(&self) -> Duration {
         (Duration::from_millis(200) * 2_u32.saturating_pow(self.remembered.failures.min(10))).min(MAX_PAUSE)
+    }
+}
+
+/// Reads a log, unless told to stop: a read that hangs would hold up what the service answers at the same time. Nothing is
+/// read of the log any more then.
+async fn read_unless(log: &mut dyn Log, mut stop: watch::Receiver<bool>) -> Result<Vec<Message>, LogError> {
+    tokio::select! {
+        read = log.read() => read,
+        _ = stop.wait_for(|stop| *stop) => Ok(Vec::new()),
+    }
+}
+
+/// Returns how a feed ends. One that panics is seen as stopped: nobody waits for it while others go on.
+async fn ended(seen: &FeedSeen, feed: impl Future<Output = FeedEnd>) -> FeedEnd {
+    AssertUnwindSafe(feed).catch_unwind().await.unwrap_or_else(|_| {
+        seen.set(FeedState::Stopped(
+            "this is a bug, please report it with the log; start it again to go on".to_owned(),
+        ));
+        FeedEnd::Stopped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Arrival;
+
+    struct Hangs;
+
+    #[async_trait::async_trait]
+    impl Log for Hangs {
+        async fn go_to(&mut self, _: LogPlace) -> Result<Arrival, LogError> {
+            Ok(Arrival::default())
+        }
+
+        async fn read(&mut self) -> Result<Vec<Message>, LogError> {
+            std::future::pending().await
+        }
+
+        fn left(&self) -> Option<u64> {
+            None
+        }
+
+        fn is_at_end(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_hangs_ends_when_told_to_stop() {
+        let (tell, stop) = watch::channel(false);
+        let mut log = Hangs;
+        let (read, _) = tokio::join!(read_unless(&mut log, stop), async { tell.send(true).unwrap() });
+        assert!(read.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_panics_is_seen_as_stopped() {
+        let seen = FeedSeen::new("likes");
+        seen.set(FeedState::Reading);
+        assert_eq!(ended(&seen, async { panic!("as it is tested") }).await, FeedEnd::Stopped);
+        assert!(matches!(seen.state(), FeedState::Stopped(why) if why.contains("bug")));
     }
 }

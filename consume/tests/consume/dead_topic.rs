@@ -47,6 +47,9 @@ async fn what_does_not_count_is_written_to_a_topic_before_it_is_passed() {
     let (_, detail) = consumer.in_state("k", "failing").await;
     assert!(detail.contains("cannot write to the topic 'likes.dead'"), "{detail}");
     setting.counted("hot-posts", &expected([])).await;
+    // It is said in the source's words, and not by the client several times a second.
+    let log = consumer.log();
+    assert!(log.contains("likes.dead") && !log.contains("krafka"), "{log}");
     broker.create_topic("likes.dead", 1);
     setting.counted("hot-posts", &expected([0, 2])).await;
     let wait = Wait::begin("two dead letters");

@@ -183,6 +183,7 @@ async fn values_of_all_kinds_count_once_while_the_registry_comes_and_goes() {
     topic.add(UNKNOWN, 0..1).await;
     topic.add_value(vec![0, 0, 0, 0, 1, 200]).await;
     topic.add_value(b"no schema".to_vec()).await;
+    topic.add_value(vec![0, 0, 0, 0, 3, b' ']).await;
     topic.add(JSON, 200..210).await;
     setting.counted("hot-posts", &expected(0..210)).await;
     let letters = std::fs::read_to_string(setting.path("dead.ndjson")).unwrap();
@@ -194,7 +195,8 @@ async fn values_of_all_kinds_count_once_while_the_registry_comes_and_goes() {
         "{letters:?}"
     );
     assert!(detail(2).contains("a zero and the id") && letters[2]["message"] == "no schema", "{letters:?}");
-    assert_eq!(letters.len(), 3);
+    assert!(detail(3).contains("not what its schema 3 says: it is empty"), "{letters:?}");
+    assert_eq!(letters.len(), 4);
 
     // What is known does not need the registry, and what follows waits for it.
     registry.refuse(500, "");

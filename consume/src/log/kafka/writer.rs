@@ -118,8 +118,11 @@ impl TopicWriter {
     /// Forgets a producer, so that what comes next connects again.
     async fn give_up(&self, producer: &Arc<Producer>) {
         let mut known = self.producer.lock().await;
-        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, producer)) {
-            *known = None;
+        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, producer))
+            && let Some(producer) = known.take()
+        {
+            // What it has not written is written by the next one.
+            tokio::spawn(async move { producer.close().await });
         }
     }
 }
