@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::choices::Begin;
 
 pub use files::FileConfig;
-pub use kafka::{GroupOffsets, KafkaConfig, TopicWriter};
+pub use kafka::{GroupOffsets, KafkaConfig, TopicWriter, WriteError};
 pub use nats::NatsConfig;
 pub use redis_stream::RedisConfig;
 

@@ -111,3 +111,39 @@ async fn a_partition_that_refuses_does_not_have_the_others_repeated() {
     assert_eq!(numbers, (0..300).collect());
     assert!(letters.len() < 300 + 2 * 200, "{} letters", letters.len());
 }
+
+/// What is longer than the topic takes holds nothing up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_is_too_long_is_written_without_its_value() {
+    let Some(setting) = Setting::start().await else { return };
+    let broker = FakeBroker::start().await.unwrap();
+    broker.create_topic("likes", 1);
+    broker.create_topic("likes.dead", 1);
+    let client = Kafka::builder(broker.bootstrap_servers()).connect().await.unwrap();
+    let producer = client.producer().build().await.unwrap();
+    let produce = async |value: String| {
+        let _ = producer.send(Record::new("likes", value).key("k").header("trace", "t")).await.unwrap();
+    };
+    produce("long".repeat(100)).await;
+    produce(like(0).to_string()).await;
+    let refused = AtomicUsize::new(0);
+    broker.on(ApiKey::Produce, move |_| match refused.fetch_add(1, Ordering::Relaxed) {
+        0 => Control::Error(ErrorCode::MessageTooLarge),
+        _ => Control::Pass,
+    });
+    let source = format!(
+        "kafka = {{ brokers = \"{}\", topic = \"likes\" }}\ndead_letters = {{ topic = \"likes.dead\" }}",
+        broker.bootstrap_servers()
+    );
+    let _consumer = setting.consume("k", &source, &["--define"]);
+    setting.counted("hot-posts", &expected([0])).await;
+    produce("short".to_owned()).await;
+    produce(like(1).to_string()).await;
+    setting.counted("hot-posts", &expected([0, 1])).await;
+    let letters = broker.all_records("likes.dead").unwrap();
+    let content: Vec<_> = letters.iter().map(|letter| letter.value.as_deref()).collect();
+    assert_eq!(content, [None, Some(&b"short"[..])]);
+    let long = said(&letters[0]);
+    assert_eq!((long["offset"], long["code"], long["too_long"]), ("0", "unreadable", "400"));
+    assert_eq!((letters[0].key.as_ref(), letters[0].headers.iter().any(|(name, _)| name == "trace")), (None, false));
+}

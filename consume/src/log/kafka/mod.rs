@@ -24,7 +24,7 @@ pub use brokers::KafkaConfig;
 use brokers::plain;
 pub use group::GroupOffsets;
 pub use partitions::{Partition, partitions};
-pub use writer::TopicWriter;
+pub use writer::{TopicWriter, WriteError};
 
 const WAIT: Duration = Duration::from_secs(1);
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use krafka::error::{ErrorCode, ProtocolErrorKind};
 use krafka::producer::{Acks, Producer, Record};
 use krafka::{Compression, KrafkaError};
 use tokio::sync::Mutex;
@@ -29,6 +30,20 @@ pub struct TopicWriter {
     has_failed: AtomicBool,
 }
 
+/// Why a message was not written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// It is longer than the topic takes: it would be refused again and again.
+    TooLong(anyhow::Error),
+    Other(anyhow::Error),
+}
+
+impl From<WriteError> for anyhow::Error {
+    fn from((WriteError::TooLong(error) | WriteError::Other(error)): WriteError) -> Self {
+        error
+    }
+}
+
 impl TopicWriter {
     pub fn new(config: &KafkaConfig, topic: &str) -> Self {
         let (config, topic) = (config.clone(), topic.to_owned());
@@ -36,10 +51,10 @@ impl TopicWriter {
     }
 
     /// Writes messages. Returns how many of the first ones all replicas in sync have, and why the next one is not written.
-    pub async fn write(&self, messages: impl Iterator<Item = Message> + Send) -> (usize, anyhow::Result<()>) {
+    pub async fn write(&self, messages: impl Iterator<Item = Message> + Send) -> (usize, Result<(), WriteError>) {
         let producer = match self.producer().await {
             Ok(producer) => producer,
-            Err(error) => return (0, Err(error)),
+            Err(error) => return (0, Err(WriteError::Other(error))),
         };
         let (mut sent, mut written) = (Vec::new(), 0);
         // What follows a message that is not written is not written again and again with it.
@@ -79,7 +94,9 @@ impl TopicWriter {
         let Some(error) = failed else { return (written, Ok(())) };
         self.has_failed.store(true, Ordering::Relaxed);
         self.give_up(&producer).await;
-        (written, Err(self.wrong(error)))
+        let is_too_long = is_too_long(&error);
+        let error = self.wrong(error);
+        (written, Err(if is_too_long { WriteError::TooLong(error) } else { WriteError::Other(error) }))
     }
 
     fn wrong(&self, error: KrafkaError) -> anyhow::Error {
@@ -124,5 +141,16 @@ impl TopicWriter {
             // What it has not written is written by the next one.
             tokio::spawn(async move { producer.close().await });
         }
+    }
+}
+
+/// Returns whether a message is not written because of its length: by what the broker says, or the client before that.
+fn is_too_long(error: &KrafkaError) -> bool {
+    match error {
+        KrafkaError::Broker { code, .. } => matches!(code, ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge),
+        KrafkaError::Protocol { kind, .. } => *kind == ProtocolErrorKind::FrameTooLarge,
+        // All else that is configured was so for messages before.
+        KrafkaError::Config { .. } => true,
+        _ => false,
     }
 }
