@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::log::{Message, TopicWriter, WriteError};
+use crate::log::{Message, TopicWriter};
 
 /// What the names of the headers begin with that a dead letter has beside those of its message.
 const HEADERS: &str = "rolltop.";
@@ -105,12 +105,13 @@ impl DeadLetter {
     }
 }
 
-/// Returns what is left of a dead letter that is too long: why it is one, and how long it was.
-fn without_content(mut message: Message) -> Message {
-    let bytes = message.value.as_ref().map_or(0, |value| value.len());
-    message.headers.retain(|(name, _)| name.starts_with(HEADERS));
-    message.headers.push((format!("{HEADERS}too_long"), Some(bytes.to_string().into())));
-    Message { key: None, value: None, ..message }
+/// Returns what is kept of a dead letter that is too long: why it is one, and how long its value was. Otherwise nothing after it
+/// would ever be counted.
+fn without_content(letter: &Message) -> Message {
+    let bytes = letter.value.as_ref().map_or(0, |value| value.len());
+    let said = letter.headers.iter().filter(|(name, _)| name.starts_with(HEADERS)).cloned();
+    let headers = said.chain([(format!("{HEADERS}too_long"), Some(bytes.to_string().into()))]).collect();
+    Message { headers, ..Message::default() }
 }
 
 /// Returns the value of a message: as text, or as the bytes that it has, in Base64.
@@ -128,7 +129,9 @@ impl DeadLetters {
                 Err(error) => (0, Err(error).with_context(|| format!("cannot write {}", file.path.display()))),
             },
             Self::Topic(writer, from) => {
-                let (written, result) = write(writer, letters, |letter| letter.with_headers(source, from)).await;
+                let messages: Vec<Message> =
+                    letters.iter().filter_map(|letter| letter.with_headers(source, from)).collect();
+                let (written, result) = writer.write(&messages, Message::clone, without_content).await;
                 if result.is_err() {
                     return (written, result);
                 }
@@ -138,33 +141,6 @@ impl DeadLetters {
                 }
                 (letters.len(), Ok(()))
             }
-        }
-    }
-}
-
-/// Writes letters to a topic, those without a message left out. One that is too long for it is written without what it had:
-/// otherwise nothing after it would ever be counted. Returns how many of the first ones are written, and why the next one is
-/// not.
-async fn write(
-    writer: &TopicWriter,
-    letters: &[DeadLetter],
-    message: impl Fn(&DeadLetter) -> Option<Message> + Sync,
-) -> (usize, anyhow::Result<()>) {
-    let mut written = 0;
-    loop {
-        let (more, result) = writer.write(letters[written..].iter().filter_map(&message)).await;
-        written += more;
-        match result {
-            Ok(()) => return (written, Ok(())),
-            Err(WriteError::TooLong(_)) => {
-                let short = letters.get(written).and_then(&message).map(without_content);
-                let (more, result) = writer.write(short.into_iter()).await;
-                written += more;
-                if let Err(error) = result {
-                    return (written, Err(error.into()));
-                }
-            }
-            Err(WriteError::Other(error)) => return (written, Err(error)),
         }
     }
 }

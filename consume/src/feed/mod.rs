@@ -33,6 +33,9 @@ const MOMENT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How long somebody waits who waits for the end, if the log or the service cannot be reached.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a log has to be at its end before a fill ends there: a broker that has just become the leader of a partition may say
+/// too early that nothing is left.
+const SETTLED: Duration = Duration::from_secs(2);
 /// How often it is asked how long a log is.
 const REFRESH: Duration = Duration::from_secs(5);
 
@@ -191,16 +194,21 @@ impl Feed {
             }
             _ => self.read().await?,
         };
-        let (mut heard, mut refreshed) = (Instant::now(), Instant::now());
+        let (mut heard, mut refreshed, mut at_end) = (Instant::now(), Instant::now(), None);
         loop {
             if *self.stop.borrow() {
                 return Err(Detour::End(FeedEnd::Told, None));
             }
             let mut portion = self.portion(messages);
-            if portion.messages.is_empty() && portion.stopped.is_none() && self.is_for_once() {
-                self.log.refresh().await?;
-                if self.log.is_at_end() {
-                    portion = self.end().await?;
+            if !portion.messages.is_empty() || portion.stopped.is_some() {
+                at_end = None;
+            } else if self.is_for_once() && self.log.is_at_end().await? {
+                let since = *at_end.get_or_insert_with(Instant::now);
+                if self.source.fill.is_none() {
+                    return Err(Detour::End(FeedEnd::Through, None));
+                }
+                if since.elapsed() >= SETTLED {
+                    portion = self.rest_of_fill(after).await?;
                 }
             }
             if portion.lines.is_empty() && portion.stopped.is_none() && heard.elapsed() < IDLE {
@@ -250,15 +258,18 @@ impl Feed {
         }
     }
 
-    /// At the end of the log: ends, unless it is filled, and the newest of what is counted was deleted from the log. Then
-    /// returns what says that nothing is left up to there.
-    async fn end(&mut self) -> Result<Portion, Detour> {
-        if self.source.fill.is_none() {
-            return Err(Detour::End(FeedEnd::Through, None));
+    /// At the end of the log: returns what says that nothing is left of it up to where the source is, beyond which nothing is
+    /// filled. The newest of what is counted may be deleted from the log, and would be waited for.
+    async fn rest_of_fill(&mut self, after: After) -> Result<Portion, Detour> {
+        if !self.log.is_there() {
+            return Err(Detour::Fail(anyhow::anyhow!("there is nothing to fill the board from"), None));
         }
         match self.source.of_all_boards().ask().await {
             // The board joined there or before, and before the end of the log was looked at.
-            Ok(Some(Reached::At(reached))) => Ok(Portion::passing(reached)),
+            Ok(Some(Reached::At(reached))) if Some(reached) > after => Ok(Portion::passing(reached)),
+            Ok(Some(Reached::At(_))) => {
+                Err(Detour::Wait(FeedState::Waiting("another board is behind".to_owned()), MOMENT))
+            }
             Ok(_) => Err(Detour::End(FeedEnd::Filled, None)),
             Err(error) => Err(self.unanswered(error).await),
         }
@@ -383,7 +394,7 @@ impl Feed {
 async fn read_unless(log: &mut dyn Log, mut stop: watch::Receiver<bool>) -> Result<Vec<Message>, LogError> {
     tokio::select! {
         read = log.read() => read,
-        _ = stop.wait_for(|stop| *stop) => Ok(Vec::new()),
+        Ok(_) = stop.wait_for(|stop| *stop) => Ok(Vec::new()),
     }
 }
 
@@ -418,8 +429,8 @@ mod tests {
             None
         }
 
-        fn is_at_end(&self) -> bool {
-            false
+        async fn is_at_end(&mut self) -> Result<bool, LogError> {
+            Ok(false)
         }
     }
 
@@ -427,8 +438,9 @@ mod tests {
     async fn a_read_that_hangs_ends_when_told_to_stop() {
         let (tell, stop) = watch::channel(false);
         let mut log = Hangs;
-        let (read, _) = tokio::join!(read_unless(&mut log, stop), async { tell.send(true).unwrap() });
-        assert!(read.unwrap().is_empty());
+        let read = tokio::time::timeout(Duration::from_secs(60), read_unless(&mut log, stop));
+        let (read, ()) = tokio::join!(read, async { tell.send(true).unwrap() });
+        assert!(read.unwrap().unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::choices::Begin;
 
 pub use files::FileConfig;
-pub use kafka::{GroupOffsets, KafkaConfig, TopicWriter, WriteError};
+pub use kafka::{GroupOffsets, KafkaConfig, TopicWriter};
 pub use nats::NatsConfig;
 pub use redis_stream::RedisConfig;
 
@@ -84,8 +84,7 @@ pub trait Log: Send {
     /// called again after an error before the log has gone to a place.
     async fn read(&mut self) -> Result<Vec<Message>, LogError>;
 
-    /// Asks how long the log is, where what is read does not say that. Called every few seconds, and when there is nothing
-    /// to read.
+    /// Asks how long the log is, where what is read does not say that. Called every few seconds.
     async fn refresh(&mut self) -> Result<(), LogError> {
         Ok(())
     }
@@ -99,8 +98,13 @@ pub trait Log: Send {
         messages.len() as u64
     }
 
-    /// Returns whether nothing was left when it was looked last.
-    fn is_at_end(&self) -> bool;
+    /// Asks whether nothing is left after what was read last, if that is not known. Called when there was nothing to read.
+    async fn is_at_end(&mut self) -> Result<bool, LogError>;
+
+    /// Returns whether there is a log. Of one that is not there nobody knows what it had.
+    fn is_there(&self) -> bool {
+        true
+    }
 
     /// Returns the topic and the number, if the log is a partition of one.
     fn partition(&self) -> Option<(&str, i32)> {

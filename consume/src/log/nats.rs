@@ -49,27 +49,15 @@ pub struct NatsLog {
     last: u64,
     /// Number of messages after it, as the server said with it.
     pending: Option<u64>,
-    /// The sequence of the last message, which may be deleted or of another subject, unless nothing was read.
+    /// The sequence of the last message of the stream, which may be deleted, or of another subject.
     end: u64,
-    /// Whether nothing was read last.
-    is_idle: bool,
 }
 
 impl NatsLog {
     pub fn new(config: &NatsConfig) -> Result<Self, LogError> {
         let url = with_variables(&config.url).map_err(|error| LogError::Stop(error.context("[source.nats] url")))?;
         let config = config.clone();
-        Ok(Self {
-            url,
-            config,
-            client: None,
-            messages: None,
-            created: 0,
-            last: 0,
-            pending: None,
-            end: 0,
-            is_idle: false,
-        })
+        Ok(Self { url, config, client: None, messages: None, created: 0, last: 0, pending: None, end: 0 })
     }
 
     fn wrong(&self, error: impl Into<anyhow::Error>) -> LogError {
@@ -102,8 +90,9 @@ impl NatsLog {
     }
 
     /// Returns the sequence of the last message that is there and is read; 0 if there is none.
-    async fn last_there(&mut self, stream: &Stream<Info>) -> Result<u64, LogError> {
+    async fn last_there(&mut self) -> Result<u64, LogError> {
         let subject = self.config.subject.clone().unwrap_or_else(|| ">".to_owned());
+        let stream = self.stream().await?;
         match stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => Ok(message.sequence),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
@@ -151,15 +140,13 @@ impl Log for NatsLog {
         let from = |start_sequence: u64| DeliverPolicy::ByStartSequence { start_sequence: start_sequence.max(1) };
         let shown = &self.config.stream;
         let mut gap = None;
-        let (policy, after) = match place {
+        let (policy, mut after) = match place {
             LogPlace::Begin(Begin::Earliest) => (DeliverPolicy::All, None),
             LogPlace::Begin(Begin::Latest) => {
                 self.last = last;
                 (from(last + 1), (last > 0).then(|| self.position(last)))
             }
-            LogPlace::Begin(Begin::At(time)) => {
-                (DeliverPolicy::ByStartTime { start_time: time }, Some(self.position(0)))
-            }
+            LogPlace::Begin(Begin::At(time)) => (DeliverPolicy::ByStartTime { start_time: time }, None),
             LogPlace::After(position) | LogPlace::Again(position) => {
                 let again = u64::from(matches!(place, LogPlace::Again(_)));
                 let (created, sequence) = ((position >> 64) as u64, (position as u64).saturating_sub(again));
@@ -193,6 +180,11 @@ impl Log for NatsLog {
         let filter_subject = self.config.subject.clone().unwrap_or_default();
         let config = OrderedConfig { deliver_policy: policy, filter_subject, ..OrderedConfig::default() };
         let consumer = stream.create_consumer(config).await.map_err(|error| self.wrong(error))?;
+        if let LogPlace::Begin(Begin::At(_)) = place {
+            // The server has found the first message from that time on.
+            self.last = consumer.cached_info().delivered.stream_sequence;
+            after = Some(self.position(self.last));
+        }
         self.messages = Some(consumer.messages().await.map_err(|error| self.wrong(error))?);
         Ok(Arrival { after, gap })
     }
@@ -217,7 +209,6 @@ impl Log for NatsLog {
         }
         self.messages = Some(stream);
         // The client goes on by itself after failures, also with another stream of the same name.
-        self.is_idle = messages.is_empty();
         self.refresh().await?;
         Ok(messages)
     }
@@ -230,9 +221,6 @@ impl Log for NatsLog {
             self.messages = None;
             return Err(self.wrong(anyhow::anyhow!("it was deleted and created again")));
         }
-        if self.is_idle && self.end > self.last {
-            self.end = self.last_there(&stream).await?;
-        }
         Ok(())
     }
 
@@ -240,8 +228,8 @@ impl Log for NatsLog {
         self.pending.or((self.end <= self.last).then_some(0))
     }
 
-    fn is_at_end(&self) -> bool {
-        self.end <= self.last
+    async fn is_at_end(&mut self) -> Result<bool, LogError> {
+        Ok(self.end <= self.last || self.last_there().await? <= self.last)
     }
 }
 

@@ -250,8 +250,9 @@ impl Log for RedisLog {
         None
     }
 
-    fn is_at_end(&self) -> bool {
-        self.newest <= self.last
+    async fn is_at_end(&mut self) -> Result<bool, LogError> {
+        self.refresh().await?;
+        Ok(self.newest <= self.last)
     }
 }
 

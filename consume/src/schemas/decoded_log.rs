@@ -77,8 +77,12 @@ impl Log for DecodedLog {
         self.log.size(messages)
     }
 
-    fn is_at_end(&self) -> bool {
-        self.undecoded.as_slice().is_empty() && self.log.is_at_end()
+    async fn is_at_end(&mut self) -> Result<bool, LogError> {
+        Ok(self.undecoded.as_slice().is_empty() && self.log.is_at_end().await?)
+    }
+
+    fn is_there(&self) -> bool {
+        self.log.is_there()
     }
 
     fn partition(&self) -> Option<(&str, i32)> {
@@ -111,8 +115,8 @@ mod tests {
             Some(self.0.len() as u64)
         }
 
-        fn is_at_end(&self) -> bool {
-            self.0.is_empty()
+        async fn is_at_end(&mut self) -> Result<bool, LogError> {
+            Ok(self.0.is_empty())
         }
     }
 
@@ -137,7 +141,7 @@ mod tests {
         for (expected, left) in [(0..2, 3), (2..4, 1), (4..5, 0)] {
             let positions: Vec<u128> = log.read().await.unwrap().iter().map(|message| message.position).collect();
             assert_eq!(positions, expected.collect::<Vec<_>>());
-            assert_eq!((log.left(), log.is_at_end()), (Some(left), left == 0));
+            assert_eq!((log.left(), log.is_at_end().await.unwrap()), (Some(left), left == 0));
         }
     }
 
@@ -161,7 +165,7 @@ mod tests {
         assert_eq!(read.len(), 5);
         for _ in 0..2 {
             assert!(matches!(log.read().await, Err(LogError::Later(_))));
-            assert!(!log.is_at_end());
+            assert!(!log.is_at_end().await.unwrap());
         }
     }
 }

@@ -176,3 +176,24 @@ async fn a_file_that_is_older_than_what_is_counted_stops_the_source() {
     let (is_well, detail) = consumer.in_state("app", "stopped").await;
     assert!(!is_well && detail.contains("is older than that of"), "{detail}");
 }
+
+/// Of files that are not there, such as on a disk that is not mounted, nobody knows what they had.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fill_does_not_end_without_files() {
+    let Some(setting) = Setting::start().await else { return };
+    let (path, away) = (setting.path("app.log"), setting.path("away"));
+    let lines: String = (0..50).map(|number| format!("{}\n", like(number))).collect();
+    std::fs::write(&path, lines).unwrap();
+    let source = format!("file = {{ path = \"{}\" }}", path.display());
+    let mut consumer = setting.consume("app", &source, &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.define("hot-week").await;
+    std::fs::rename(&path, &away).unwrap();
+    let fill = ["fill", consumer.config(), "--source", "app", "--board", "hot-week"];
+    let filling = crate::running::command(setting.folder.path(), &fill);
+    assert!(tokio::time::timeout(std::time::Duration::from_secs(8), filling).await.is_err());
+    std::fs::rename(&away, &path).unwrap();
+    let (is_filled, text) = crate::running::command(setting.folder.path(), &fill).await;
+    assert!(is_filled, "{text}");
+    setting.counted("hot-week", &expected(0..50)).await;
+}

@@ -8,7 +8,7 @@ use async_nats::jetstream::{self, Context};
 use tokio::process::{Child, Command};
 
 use crate::kills::{TestLog, survive};
-use crate::running::{Setting, command, expected, like};
+use crate::running::{Setting, command, expected, like, now};
 use crate::support::free_port;
 use crate::waiting::Wait;
 
@@ -155,4 +155,25 @@ async fn a_subject_is_read_and_filled_up_to_its_end() {
     stream.purge().await.unwrap();
     consumer.start();
     assert!(consumer.ended().await, "{}", consumer.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_nats_is_begun_once_at_a_time() {
+    let Some(mut nats) = Nats::start().await else { return };
+    let Some(setting) = Setting::start().await else { return };
+    nats.create().await;
+    nats.add(0..20).await;
+    // The server's clock is this one, and the time has no more than milliseconds.
+    let (added, wait) = (now(), Wait::begin("the next millisecond"));
+    while now() == added {
+        wait.rest(&added).await;
+    }
+    let source = format!("begin = \"{}\"\n{}", now(), nats.source());
+    // There is nothing from that time on, and what comes later is found from there.
+    let mut consumer = setting.consume("likes", &source, &["--define", "--until-end"]);
+    assert!(consumer.ended().await, "{}", consumer.log());
+    nats.add(20..30).await;
+    consumer.start();
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.counted("hot-posts", &expected(20..30)).await;
 }

@@ -239,16 +239,20 @@ impl Log for FileLog {
         messages.iter().filter_map(|message| message.value.as_ref()).map(|value| value.len() as u64).sum()
     }
 
-    fn is_at_end(&self) -> bool {
+    async fn is_at_end(&mut self) -> Result<bool, LogError> {
         // Of what is counted there is nothing more.
-        let Some(reading) = &self.reading else { return true };
+        let Some(reading) = &self.reading else { return Ok(true) };
         // Without a look nobody knows whether there is another file.
         if self.looked.is_none() || self.left() != Some(0) {
-            return false;
+            return Ok(false);
         }
         if reading.has_part() {
             tracing::warn!("the last line of {} has no end: it is not read", self.config.path.display());
         }
-        true
+        Ok(true)
+    }
+
+    fn is_there(&self) -> bool {
+        self.reading.is_some()
     }
 }

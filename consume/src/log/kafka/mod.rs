@@ -24,7 +24,7 @@ pub use brokers::KafkaConfig;
 use brokers::plain;
 pub use group::GroupOffsets;
 pub use partitions::{Partition, partitions};
-pub use writer::{TopicWriter, WriteError};
+pub use writer::TopicWriter;
 
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -211,8 +211,8 @@ impl Log for KafkaLog {
         self.end.map(|end| u64::try_from(end - self.next).unwrap_or(0))
     }
 
-    fn is_at_end(&self) -> bool {
-        self.left() == Some(0)
+    async fn is_at_end(&mut self) -> Result<bool, LogError> {
+        Ok(self.left() == Some(0))
     }
 
     fn partition(&self) -> Option<(&str, i32)> {

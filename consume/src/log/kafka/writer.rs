@@ -30,77 +30,79 @@ pub struct TopicWriter {
     has_failed: AtomicBool,
 }
 
-/// Why a message was not written.
-#[derive(Debug)]
-pub enum WriteError {
-    /// It is longer than the topic takes: it would be refused again and again.
-    TooLong(anyhow::Error),
-    Other(anyhow::Error),
-}
-
-impl From<WriteError> for anyhow::Error {
-    fn from((WriteError::TooLong(error) | WriteError::Other(error)): WriteError) -> Self {
-        error
-    }
-}
-
 impl TopicWriter {
     pub fn new(config: &KafkaConfig, topic: &str) -> Self {
         let (config, topic) = (config.clone(), topic.to_owned());
         Self { config, topic, producer: Mutex::default(), has_failed: AtomicBool::new(false) }
     }
 
-    /// Writes messages. Returns how many of the first ones all replicas in sync have, and why the next one is not written.
-    pub async fn write(&self, messages: impl Iterator<Item = Message> + Send) -> (usize, Result<(), WriteError>) {
+    /// Writes a message for each of these: the whole one, or if that is longer than the topic takes, the short one. Returns for how
+    /// many of the first ones all replicas in sync have a message, and why the next one is not written.
+    pub async fn write<T: Sync>(
+        &self,
+        all: &[T],
+        whole: impl Fn(&T) -> Message + Sync,
+        short: impl Fn(&T) -> Message + Sync,
+    ) -> (usize, anyhow::Result<()>) {
         let producer = match self.producer().await {
             Ok(producer) => producer,
-            Err(error) => return (0, Err(WriteError::Other(error))),
+            Err(error) => return (0, Err(error)),
         };
-        let (mut sent, mut written) = (Vec::new(), 0);
         // What follows a message that is not written is not written again and again with it.
-        let mut waits = self.has_failed.load(Ordering::Relaxed);
-        let mut failed: Option<KrafkaError> = None;
-        for message in messages {
-            let handle = match producer.enqueue(self.record(message)).await {
-                Ok(handle) => handle,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            };
-            if !std::mem::take(&mut waits) {
-                sent.push(handle);
-                continue;
+        let first = usize::from(self.has_failed.load(Ordering::Relaxed)).min(all.len());
+        let mut written = 0;
+        for part in [&all[..first], &all[first..]] {
+            let (more, result) = self.write_part(&producer, part, &whole, &short).await;
+            written += more;
+            if let Err(error) = result {
+                self.has_failed.store(true, Ordering::Relaxed);
+                self.give_up(&producer).await;
+                return (written, Err(plain(error).context(format!("cannot write to the topic '{}'", self.topic))));
             }
-            match handle.await {
-                Ok(_) => written += 1,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-            self.has_failed.store(false, Ordering::Relaxed);
-        }
-        // In their order: the first that is not written is the one to go on with.
-        for handle in sent {
-            match handle.await {
-                Ok(_) => written += 1,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
+            if more > 0 {
+                self.has_failed.store(false, Ordering::Relaxed);
             }
         }
-        let Some(error) = failed else { return (written, Ok(())) };
-        self.has_failed.store(true, Ordering::Relaxed);
-        self.give_up(&producer).await;
-        let is_too_long = is_too_long(&error);
-        let error = self.wrong(error);
-        (written, Err(if is_too_long { WriteError::TooLong(error) } else { WriteError::Other(error) }))
+        (written, Ok(()))
     }
 
-    fn wrong(&self, error: KrafkaError) -> anyhow::Error {
-        plain(error).context(format!("cannot write to the topic '{}'", self.topic))
+    /// Writes messages at once.
+    async fn write_part<T: Sync>(
+        &self,
+        producer: &Producer,
+        part: &[T],
+        whole: &(impl Fn(&T) -> Message + Sync),
+        short: &(impl Fn(&T) -> Message + Sync),
+    ) -> (usize, Result<(), KrafkaError>) {
+        let mut sent = Vec::with_capacity(part.len());
+        for next in part {
+            let on_its_way = producer.enqueue(self.record(whole(next))).await;
+            let goes_on = on_its_way.as_ref().err().is_none_or(is_too_long);
+            sent.push((next, on_its_way));
+            if !goes_on {
+                break;
+            }
+        }
+        // In their order: the first that is not written is the one to go on with.
+        let mut written = 0;
+        for (next, on_its_way) in sent {
+            let mut result = match on_its_way {
+                Ok(handle) => handle.await.map(drop),
+                Err(error) => Err(error),
+            };
+            // Alone: what was sent with it may have been too long.
+            if result.as_ref().err().is_some_and(is_too_long) {
+                result = producer.send(self.record(whole(next))).await.map(drop);
+            }
+            if result.as_ref().err().is_some_and(is_too_long) {
+                result = producer.send(self.record(short(next))).await.map(drop);
+            }
+            if result.is_err() {
+                return (written, result);
+            }
+            written += 1;
+        }
+        (written, Ok(()))
     }
 
     fn record(&self, message: Message) -> Record {
@@ -127,7 +129,7 @@ impl TopicWriter {
             .buffer_memory(MEMORY)
             .metrics_push(false)
             .build();
-        let producer = Arc::new(producer.await.map_err(|error| self.wrong(error))?);
+        let producer = Arc::new(producer.await.map_err(plain)?);
         *known = Some(producer.clone());
         Ok(producer)
     }
@@ -138,7 +140,7 @@ impl TopicWriter {
         if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, producer))
             && let Some(producer) = known.take()
         {
-            // What it has not written is written by the next one.
+            // What is on its way is written all the same.
             tokio::spawn(async move { producer.close().await });
         }
     }
