@@ -262,7 +262,9 @@ impl Feed {
     /// filled. The newest of what is counted may be deleted from the log, and would be waited for.
     async fn rest_of_fill(&mut self, after: After) -> Result<Portion, Detour> {
         if !self.log.is_there() {
-            return Err(Detour::Fail(anyhow::anyhow!("there is nothing to fill the board from"), None));
+            let text =
+                "the log is not there, so nobody knows what is left to fill; the same command goes on where it was";
+            return Err(LogError::stop(text).into());
         }
         match self.source.of_all_boards().ask().await {
             // The board joined there or before, and before the end of the log was looked at.

@@ -2,14 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rolltop_client::Method;
 
-use crate::running::{Setting, expected, like};
+use crate::running::{Setting, command, expected, like, now};
 
 /// A program that writes a log.
 struct Writer {
@@ -179,21 +181,31 @@ async fn a_file_that_is_older_than_what_is_counted_stops_the_source() {
 
 /// Of files that are not there, such as on a disk that is not mounted, nobody knows what they had.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fill_does_not_end_without_files() {
+async fn a_fill_that_goes_on_does_not_end_without_files() {
     let Some(setting) = Setting::start().await else { return };
     let (path, away) = (setting.path("app.log"), setting.path("away"));
-    let lines: String = (0..50).map(|number| format!("{}\n", like(number))).collect();
-    std::fs::write(&path, lines).unwrap();
+    let lines = |numbers: Range<u64>| -> String { numbers.map(|number| format!("{}\n", like(number))).collect() };
+    let first = lines(0..50);
+    fs::write(&path, &first).unwrap();
     let source = format!("file = {{ path = \"{}\" }}", path.display());
     let mut consumer = setting.consume("app", &source, &["--define", "--until-end"]);
     assert!(consumer.ended().await, "{}", consumer.log());
     setting.define("hot-week").await;
-    std::fs::rename(&path, &away).unwrap();
+    fs::write(&path, first + &lines(50..60)).unwrap();
+    consumer.start();
+    assert!(consumer.ended().await, "{}", consumer.log());
+    setting.counted("hot-week", &expected(50..60)).await;
+    // The fill has begun, before all lines.
+    let passed = serde_json::json!({"position": "1", "type": "none", "fields": {}, "at": now()});
+    let begun = setting.client().request::<serde_json::Value>(Method::POST, "/v1/events");
+    let begun = begun.parameter("source", "app").parameter("after", "start").parameter("fill", "hot-week");
+    begun.json(&serde_json::json!({"events": [passed]})).await.unwrap();
+    fs::rename(&path, &away).unwrap();
     let fill = ["fill", consumer.config(), "--source", "app", "--board", "hot-week"];
-    let filling = crate::running::command(setting.folder.path(), &fill);
-    assert!(tokio::time::timeout(std::time::Duration::from_secs(8), filling).await.is_err());
-    std::fs::rename(&away, &path).unwrap();
-    let (is_filled, text) = crate::running::command(setting.folder.path(), &fill).await;
+    let (is_filled, text) = command(setting.folder.path(), &fill).await;
+    assert!(!is_filled && text.contains("the log is not there"), "{text}");
+    fs::rename(&away, &path).unwrap();
+    let (is_filled, text) = command(setting.folder.path(), &fill).await;
     assert!(is_filled, "{text}");
-    setting.counted("hot-week", &expected(0..50)).await;
+    setting.counted("hot-week", &expected(0..60)).await;
 }
