@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn reports_about_connections_are_for_debugging() {
         for (levels, expected) in [
-            (None, "actix_http::h1=off,rolltop=info,audit=info,warn"),
-            (Some(""), "actix_http::h1=off,rolltop=info,audit=info,warn"),
-            (Some("rolltop=no-level"), "actix_http::h1=off,rolltop=info,audit=info,warn"),
+            (None, "actix_http::h1=off,rolltop=info,krafka=error,audit=info,warn"),
+            (Some(""), "actix_http::h1=off,rolltop=info,krafka=error,audit=info,warn"),
+            (Some("rolltop=no-level"), "actix_http::h1=off,rolltop=info,krafka=error,audit=info,warn"),
             (Some("info"), "actix_http::h1=off,info"),
             (Some("actix_http=warn,error"), "actix_http::h1=off,actix_http=warn,error"),
             (Some("debug"), "debug"),
