@@ -131,7 +131,7 @@ impl DeadLetters {
             Self::Topic(writer, from) => {
                 let messages: Vec<Message> =
                     letters.iter().filter_map(|letter| letter.with_headers(source, from)).collect();
-                let (written, result) = writer.write(&messages, Message::clone, without_content).await;
+                let (written, result) = writer.write(&messages, without_content).await;
                 if result.is_err() {
                     return (written, result);
                 }

@@ -12,6 +12,12 @@ use krafka::testing::{ApiKey, Control, FakeBroker};
 use crate::running::{Setting, expected, like};
 use crate::waiting::Wait;
 
+/// Returns a source of the topic `likes`, with a topic of dead letters.
+fn source(broker: &FakeBroker) -> String {
+    let brokers = broker.bootstrap_servers();
+    format!("kafka = {{ brokers = \"{brokers}\", topic = \"likes\" }}\ndead_letters = {{ topic = \"likes.dead\" }}")
+}
+
 /// Returns the texts of the headers of a dead letter that say why it is one.
 fn said(record: &ConsumerRecord) -> BTreeMap<&str, &str> {
     let text = |value| std::str::from_utf8(value).unwrap();
@@ -38,11 +44,7 @@ async fn what_does_not_count_is_written_to_a_topic_before_it_is_passed() {
     ] {
         let _ = producer.send(record).await.unwrap();
     }
-    let source = format!(
-        "kafka = {{ brokers = \"{}\", topic = \"likes\" }}\ndead_letters = {{ topic = \"likes.dead\" }}",
-        broker.bootstrap_servers()
-    );
-    let mut consumer = setting.consume("k", &source, &["--define"]);
+    let mut consumer = setting.consume("k", &source(&broker), &["--define"]);
     // There is no such topic: nothing is passed.
     let (_, detail) = consumer.in_state("k", "failing").await;
     assert!(detail.contains("cannot write to the topic 'likes.dead'"), "{detail}");
@@ -100,11 +102,7 @@ async fn a_partition_that_refuses_does_not_have_the_others_repeated() {
             false => Control::Pass,
         }
     });
-    let source = format!(
-        "kafka = {{ brokers = \"{}\", topic = \"likes\" }}\ndead_letters = {{ topic = \"likes.dead\" }}",
-        broker.bootstrap_servers()
-    );
-    let _consumer = setting.consume("k", &source, &["--define"]);
+    let _consumer = setting.consume("k", &source(&broker), &["--define"]);
     setting.counted("hot-posts", &expected([0])).await;
     let letters = broker.all_records("likes.dead").unwrap();
     let numbers: BTreeSet<u64> = letters.iter().map(|letter| said(letter)["offset"].parse().unwrap()).collect();
@@ -132,11 +130,7 @@ async fn a_letter_that_is_too_long_is_written_without_its_value() {
         0 | 1 => Control::Error(ErrorCode::MessageTooLarge),
         _ => Control::Pass,
     });
-    let source = format!(
-        "kafka = {{ brokers = \"{}\", topic = \"likes\" }}\ndead_letters = {{ topic = \"likes.dead\" }}",
-        broker.bootstrap_servers()
-    );
-    let _consumer = setting.consume("k", &source, &["--define"]);
+    let _consumer = setting.consume("k", &source(&broker), &["--define"]);
     setting.counted("hot-posts", &expected([0])).await;
     produce("short".to_owned()).await;
     produce(like(1).to_string()).await;

@@ -60,6 +60,15 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// Returns a source of one subject of the stream, of which each message is a like of it.
+    fn source_of_a_subject(&self) -> String {
+        format!(
+            "nats = {{ url = \"{}\", stream = \"likes\", subject = \"likes.3\" }}\n[source.event]\ntype = \"like\"\nfields = \
+             {{ post_id = \"$key\" }}",
+            self.url()
+        )
+    }
+
     async fn context(&self) -> Context {
         jetstream::new(async_nats::connect(self.url()).await.unwrap())
     }
@@ -115,11 +124,7 @@ async fn a_stream_of_nats_is_begun_at_its_end_and_read_by_subject() {
     let Some(setting) = Setting::start().await else { return };
     nats.create().await;
     nats.add(0..20).await;
-    let source = format!(
-        "begin = \"latest\"\nnats = {{ url = \"{}\", stream = \"likes\", subject = \"likes.3\" }}\n[source.event]\ntype = \
-         \"like\"\nfields = {{ post_id = \"$key\" }}",
-        nats.url()
-    );
+    let source = format!("begin = \"latest\"\n{}", nats.source_of_a_subject());
     let mut consumer = setting.consume("likes", &source, &["--define"]);
     consumer.in_state("likes", "reading").await;
     consumer.kill().await;
@@ -135,11 +140,7 @@ async fn a_subject_is_read_and_filled_up_to_its_end() {
     let Some(setting) = Setting::start().await else { return };
     nats.create().await;
     nats.add(0..35).await;
-    let source = format!(
-        "nats = {{ url = \"{}\", stream = \"likes\", subject = \"likes.3\" }}\n[source.event]\ntype = \"like\"\nfields = {{ \
-         post_id = \"$key\" }}",
-        nats.url()
-    );
+    let source = nats.source_of_a_subject();
     let mut consumer = setting.consume("likes", &source, &["--define", "--until-end"]);
     assert!(consumer.ended().await, "{}", consumer.log());
     setting.counted("hot-posts", &[("likes.3".to_owned(), 5)].into()).await;

@@ -201,12 +201,7 @@ impl Consumer {
 
 /// Runs another command of the program. Returns what it prints, and whether it has ended well.
 pub async fn command(folder: &Path, arguments: &[&str]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_rolltop-consume"))
-        .args(arguments)
-        .current_dir(folder)
-        .kill_on_drop(true)
-        .output()
-        .await;
+    let output = Command::new(env!("CARGO_BIN_EXE_rolltop-consume")).args(arguments).current_dir(folder).output().await;
     let output = output.unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())

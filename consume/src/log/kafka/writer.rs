@@ -36,23 +36,22 @@ impl TopicWriter {
         Self { config, topic, producer: Mutex::default(), has_failed: AtomicBool::new(false) }
     }
 
-    /// Writes a message for each of these: the whole one, or if that is longer than the topic takes, the short one. Returns for how
-    /// many of the first ones all replicas in sync have a message, and why the next one is not written.
-    pub async fn write<T: Sync>(
+    /// Writes messages, and what `short` makes of one in its place if it is longer than the topic takes. Returns how many of the
+    /// first ones all replicas in sync have, and why the next one is not written.
+    pub async fn write(
         &self,
-        all: &[T],
-        whole: impl Fn(&T) -> Message + Sync,
-        short: impl Fn(&T) -> Message + Sync,
+        messages: &[Message],
+        short: impl Fn(&Message) -> Message + Sync,
     ) -> (usize, anyhow::Result<()>) {
         let producer = match self.producer().await {
             Ok(producer) => producer,
             Err(error) => return (0, Err(error)),
         };
         // What follows a message that is not written is not written again and again with it.
-        let first = usize::from(self.has_failed.load(Ordering::Relaxed)).min(all.len());
+        let first = usize::from(self.has_failed.load(Ordering::Relaxed)).min(messages.len());
         let mut written = 0;
-        for part in [&all[..first], &all[first..]] {
-            let (more, result) = self.write_part(&producer, part, &whole, &short).await;
+        for part in [&messages[..first], &messages[first..]] {
+            let (more, result) = self.write_part(&producer, part, &short).await;
             written += more;
             if let Err(error) = result {
                 self.has_failed.store(true, Ordering::Relaxed);
@@ -67,16 +66,15 @@ impl TopicWriter {
     }
 
     /// Writes messages at once.
-    async fn write_part<T: Sync>(
+    async fn write_part(
         &self,
         producer: &Producer,
-        part: &[T],
-        whole: &(impl Fn(&T) -> Message + Sync),
-        short: &(impl Fn(&T) -> Message + Sync),
+        part: &[Message],
+        short: &(impl Fn(&Message) -> Message + Sync),
     ) -> (usize, Result<(), KrafkaError>) {
         let mut sent = Vec::with_capacity(part.len());
         for next in part {
-            let on_its_way = producer.enqueue(self.record(whole(next))).await;
+            let on_its_way = producer.enqueue(self.record(next.clone())).await;
             let goes_on = on_its_way.as_ref().err().is_none_or(is_too_long);
             sent.push((next, on_its_way));
             if !goes_on {
@@ -92,7 +90,7 @@ impl TopicWriter {
             };
             // Alone: what was sent with it may have been too long.
             if result.as_ref().err().is_some_and(is_too_long) {
-                result = producer.send(self.record(whole(next))).await.map(drop);
+                result = producer.send(self.record(next.clone())).await.map(drop);
             }
             if result.as_ref().err().is_some_and(is_too_long) {
                 result = producer.send(self.record(short(next))).await.map(drop);
