@@ -148,7 +148,7 @@ fn counted(line: &str, boards: &[&Counting]) -> Vec<String> {
     }
     let kind = value["type"].as_str().unwrap_or_default().into();
     let event = Event { kind, fields, at: None, id: None, retract: value["retract"] == true };
-    let of_type = boards.iter().filter(|board| *board.metric.event == *event.kind);
+    let of_type = boards.iter().filter(|board| board.metric.terms.has(&event.kind));
     of_type
         .map(|Counting { name, metric, decimals }| match metric.contribution(&event, *decimals) {
             Err(error) => format!("{name}: rejected, {error}"),

@@ -4,8 +4,14 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use super::Weight;
+
 /// The largest magnitude that a sorted-set score, a Lua number and a JSON reader all hold exactly: 2^53 − 1.
 pub const EXACT_MAX: i64 = (1 << 53) - 1;
+
+/// The digits of a number are below this, so that they can be multiplied by every weight. A number with more digits is out
+/// of range, or has more decimals than a board keeps, whatever the weight (except for such as 5^33, times 2^33).
+const MAX_MANTISSA: u128 = 10_u128.pow(22);
 
 /// The number of digits after the decimal point that a board keeps: 0 to 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,9 +45,19 @@ pub enum AmountError {
     Range { text: String, decimals: u8 },
 }
 
+impl AmountError {
+    /// Returns the error that a computed amount is out of range.
+    pub(super) fn out_of_range(amount: Score) -> Self {
+        AmountError::Range { text: amount.to_string(), decimals: amount.decimals.0 }
+    }
+}
+
 impl Decimals {
     /// The largest number of decimals that a board can keep.
     pub const MAX: u8 = 9;
+
+    /// No decimals: amounts are whole numbers.
+    pub const NONE: Self = Self(0);
 
     /// Returns `None` above [`MAX`](Self::MAX).
     pub const fn new(digits: u8) -> Option<Self> {
@@ -67,8 +83,17 @@ impl Amount {
 
     /// Parses a JSON number (`-12`, `166.6`, `1.5e3`) exactly.
     pub fn parse(text: &str, decimals: Decimals) -> Result<Self, AmountError> {
-        let shown = || text.chars().take(40).collect::<String>();
-        let not_a_number = || AmountError::NotANumber { text: shown() };
+        Self::parse_times(text, Weight::ONE, decimals)
+    }
+
+    /// Parses a JSON number and multiplies it by a weight, exactly.
+    pub fn parse_times(text: &str, weight: Weight, decimals: Decimals) -> Result<Self, AmountError> {
+        let shown = || {
+            let text: String = text.chars().take(40).collect();
+            if weight == Weight::ONE { text } else { format!("{text} * {}", weight.number()) }
+        };
+        let not_a_number = || AmountError::NotANumber { text: text.chars().take(40).collect() };
+        let precision = || AmountError::Precision { text: shown(), decimals: decimals.0 };
         let range = || AmountError::Range { text: shown(), decimals: decimals.0 };
 
         let (negative, body) = match text.strip_prefix('-') {
@@ -90,28 +115,30 @@ impl Amount {
             return Err(not_a_number());
         }
 
-        // value = all_digits x 10^shift units. Trailing zeros carry no precision, so they are dropped first.
-        let all = whole.bytes().chain(fraction.bytes());
+        // value = mantissa x 10^shift units. Trailing zeros carry no precision, so they are dropped first.
         let significant = whole.len() + fraction.len()
             - fraction.bytes().rev().chain(whole.bytes().rev()).take_while(|b| *b == b'0').count();
         if significant == 0 {
             return Ok(Self(0));
         }
-        let shift = whole.len() as i64 - significant as i64 + exponent + i64::from(decimals.0);
+        let Score { units: factor, decimals: of_factor } = weight.number();
+        let mut shift = whole.len() as i64 - significant as i64 + exponent;
+        shift += i64::from(decimals.0) - i64::from(of_factor.0);
+        let mut digits = whole.bytes().chain(fraction.bytes()).take(significant);
+        let mantissa =
+            digits.try_fold(0, |all, b| Some(all * 10 + u128::from(b - b'0')).filter(|all| *all < MAX_MANTISSA));
+        let Some(mantissa) = mantissa else { return Err(if shift < 0 { precision() } else { range() }) };
+        let mut units = mantissa * u128::from(factor.unsigned_abs());
+        while shift < 0 && units.is_multiple_of(10) {
+            (units, shift) = (units / 10, shift + 1);
+        }
         if shift < 0 {
-            return Err(AmountError::Precision { text: shown(), decimals: decimals.0 });
+            return Err(precision());
         }
-        let mut units: i64 = 0;
-        for digit in
-            all.take(significant).map(|b| i64::from(b - b'0')).chain(std::iter::repeat_n(0, shift.min(40) as usize))
-        {
-            units = units
-                .checked_mul(10)
-                .and_then(|u| u.checked_add(digit))
-                .filter(|u| *u <= EXACT_MAX)
-                .ok_or_else(range)?;
-        }
-        Ok(Self(if negative { -units } else { units }))
+        let scale = 10_u128.checked_pow(shift.min(40) as u32);
+        let units = scale.and_then(|scale| units.checked_mul(scale)).and_then(|units| i64::try_from(units).ok());
+        let units = units.filter(|units| *units <= EXACT_MAX).ok_or_else(range)?;
+        Ok(Self(if negative == (factor < 0) { units } else { -units }))
     }
 }
 
@@ -208,7 +235,51 @@ mod tests {
         }
     }
 
+    #[test]
+    fn amounts_are_multiplied_exactly() {
+        let weight = |text: &str| match text.strip_prefix('-') {
+            Some(text) => -Weight::parse(text).unwrap(),
+            None => Weight::parse(text).unwrap(),
+        };
+        for (text, by, digits, units) in [
+            ("19.99", "0.1", 3, 1_999),
+            ("0.25", "4", 0, 1),
+            ("-2.5", "-0.4", 0, 1),
+            ("3", "-2", 2, -600),
+            ("1e20", "0.000000001", 0, 100_000_000_000),
+            ("9007199254740991000000000", "0.000000001", 0, EXACT_MAX),
+            ("0.000000001", "9007199254740991", 9, EXACT_MAX),
+            ("0", "0.5", 0, 0),
+        ] {
+            assert_eq!(Amount::parse_times(text, weight(by), d(digits)), Ok(Amount(units)), "{text} * {by}");
+        }
+        for (text, by, digits, error) in [
+            ("19.99", "0.1", 2, "'19.99 * 0.1' has more decimals than the 2 this board keeps"),
+            ("1", "0.5", 0, "'1 * 0.5' has more decimals than the 0 this board keeps"),
+            ("9007199254740991", "2", 0, "'9007199254740991 * 2' is beyond what a board with 0 decimals holds exactly"),
+            ("1e99", "-2", 0, "'1e99 * -2' is beyond what a board with 0 decimals holds exactly"),
+            ("x", "2", 0, "'x' is not a number"),
+        ] {
+            let found = Amount::parse_times(text, weight(by), d(digits)).unwrap_err();
+            assert_eq!(found.to_string(), error);
+        }
+    }
+
     proptest! {
+        /// Against integers of any size: a product is exact or refused.
+        #[test]
+        fn products_are_exact(a in -EXACT_MAX..=EXACT_MAX, of in 0u8..=9, b in 1..=EXACT_MAX, by in 0u8..=9, digits in 0u8..=9) {
+            let shown = Score { units: a, decimals: d(of) }.to_string();
+            let weight = Weight::parse(&Score { units: b, decimals: d(by) }.to_string()).unwrap();
+            let (product, unit) = (i128::from(a) * i128::from(b), 10_i128.pow(u32::from(of + by)));
+            // In units of the board: product x 10^digits / unit. The first factor is below 2^106, the second 2^30.
+            let scaled = product.checked_mul(10_i128.pow(u32::from(digits)));
+            let expected = scaled.filter(|scaled| scaled % unit == 0).map(|scaled| scaled / unit);
+            let expected = expected.filter(|units| units.unsigned_abs() <= EXACT_MAX as u128);
+            let found = Amount::parse_times(&shown, weight, d(digits)).ok().map(|Amount(units)| i128::from(units));
+            prop_assert!(scaled.is_none() || found == expected, "{shown} * {}: {found:?}, {expected:?}", weight.number());
+        }
+
         #[test]
         fn displayed_amounts_round_trip(units in -EXACT_MAX..=EXACT_MAX, digits in 0u8..=9) {
             let shown = Score { units, decimals: d(digits) };

@@ -158,7 +158,7 @@ impl Board {
     pub fn attached(&self, definition: Definition, first: TrackId) -> Result<Self, SuccessorError> {
         let ours = self.definition();
         let differs = |field, what| Err(SuccessorError::Differs { field, what });
-        if definition.metric.event != ours.metric.event {
+        if !definition.metric.terms.has_types_of(&ours.metric.terms) {
             return differs("metric", "event type");
         }
         if definition.metric.subject != ours.metric.subject {

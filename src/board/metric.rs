@@ -6,24 +6,23 @@ use std::fmt;
 use thiserror::Error;
 
 use super::{
-    Amount, Change, Counted, Decimals, Event, FieldFault, Fields, Filter, Key, Kind, RankingKey, Subject, WindowLength,
+    Change, Counted, Decimals, Event, FieldFault, Fields, Filter, Key, Kind, RankingKey, Subject, Term, Terms,
+    WindowLength,
 };
 
 /// The function over the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The number of events.
-    Count,
-    /// The sum of a numeric field.
-    Sum { value: Box<str> },
+    /// The sum of what each event counts. COUNT is the sum of 1 for each event.
+    Sum,
     /// The mean of a numeric field.
-    Avg { value: Box<str> },
+    Avg,
     /// The smallest value of a numeric field.
-    Min { value: Box<str> },
+    Min,
     /// The greatest value of a numeric field.
-    Max { value: Box<str> },
+    Max,
     /// The newest value of a numeric field.
-    Last { value: Box<str> },
+    Last,
     /// The number of different values, exactly.
     CountDistinct { counted: Key },
     /// The approximate number of different values: see [`Sketch`](super::Sketch).
@@ -34,79 +33,41 @@ impl Function {
     /// Returns how the slots of the metric combine.
     pub fn kind(&self) -> Kind {
         match self {
-            Function::Count | Function::Sum { .. } => Kind::Sum,
-            Function::Avg { .. } => Kind::Mean,
-            Function::Min { .. } => Kind::Min,
-            Function::Max { .. } => Kind::Max,
-            Function::Last { .. } => Kind::Last,
+            Function::Sum => Kind::Sum,
+            Function::Avg => Kind::Mean,
+            Function::Min => Kind::Min,
+            Function::Max => Kind::Max,
+            Function::Last => Kind::Last,
             Function::CountDistinct { .. } => Kind::Distinct,
             Function::ApproxCountDistinct { .. } => Kind::Sketch,
         }
     }
 
-    /// Returns the numeric field that the function is over, if it is over one.
-    pub fn value(&self) -> Option<&str> {
-        if let Argument::Value(value) = self.argument() { Some(value) } else { None }
-    }
-
     /// Returns the key whose different values the function counts, if it counts values.
     pub fn counted(&self) -> Option<&Key> {
-        if let Argument::Counted(counted) = self.argument() { Some(counted) } else { None }
-    }
-
-    fn argument(&self) -> Argument<'_> {
         match self {
-            Function::Count => Argument::None,
-            Function::Sum { value }
-            | Function::Avg { value }
-            | Function::Min { value }
-            | Function::Max { value }
-            | Function::Last { value } => Argument::Value(value),
-            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
-                Argument::Counted(counted)
-            }
-        }
-    }
-
-    /// Returns the function's name in canonical form.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Function::Count => "COUNT",
-            Function::Sum { .. } => "SUM",
-            Function::Avg { .. } => "AVG",
-            Function::Min { .. } => "MIN",
-            Function::Max { .. } => "MAX",
-            Function::Last { .. } => "LAST",
-            Function::CountDistinct { .. } => "COUNT_DISTINCT",
-            Function::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
+            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => Some(counted),
+            Function::Sum | Function::Avg | Function::Min | Function::Max | Function::Last => None,
         }
     }
 }
 
-/// What a function reads from an event beside its subject.
-enum Argument<'a> {
-    None,
-    /// A numeric field.
-    Value(&'a str),
-    /// The key whose different values are counted.
-    Counted(&'a Key),
-}
-
-/// A metric: a function over a window, of the events of one type, per subject. Parses and prints as text of [the
+/// A metric: a function over a window, of the events of some types, per subject. Parses and prints as text of [the
 /// language](super::language), such as `COUNT(24h, like, post_id)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
     pub function: Function,
     /// The length of the window.
     pub window: WindowLength,
-    /// The type of the events that count.
-    pub event: Box<str>,
+    /// The types of the events that count, and what each counts. Only the terms of [`Sum`](Function::Sum) have weights,
+    /// and several of one type.
+    pub terms: Terms,
     /// The key that names the subject of an event.
     pub subject: Key,
     /// The key that names the ranking to which an event belongs, if the board has one ranking for each of its values.
     /// Its text is a [`RankingKey`].
     pub by: Option<Key>,
-    /// The filter on the events of the type. If absent, all of them count.
+    /// The filter on the events of these types. If absent, all of them count.
     pub filter: Option<Filter>,
 }
 
@@ -123,7 +84,7 @@ impl Metric {
     /// event does not count on this board because it has another type or the filter rejects it; then no other field is
     /// read. O(fields of the metric x fields of the event).
     pub fn contribution(&self, event: &Event, decimals: Decimals) -> Result<Option<(Subject, Change)>, FieldFault> {
-        if event.kind != self.event {
+        if !self.terms.has(&event.kind) {
             return Ok(None);
         }
         let fields = &event.fields;
@@ -133,10 +94,9 @@ impl Metric {
             return Ok(None);
         }
         let subject = self.subject_of(fields)?;
-        let change = match self.function.argument() {
-            Argument::None => Change::Amount(Amount::one(decimals)),
-            Argument::Value(value) => Change::Amount(amount(fields, value, decimals)?),
-            Argument::Counted(counted) => Change::Seen(counted.name(fields, Counted::parse)?),
+        let change = match self.function.counted() {
+            Some(counted) => Change::Seen(counted.name(fields, Counted::parse)?),
+            None => Change::Amount(self.terms.amount(&event.kind, fields, decimals)?),
         };
         Ok(Some((subject, change)))
     }
@@ -162,37 +122,39 @@ impl Metric {
 
     /// Returns whether the two metrics differ at most in their windows, so that one board can serve both.
     pub fn same_but_window(&self, other: &Metric) -> bool {
-        let Metric { function, window: _, event, subject, by, filter } = self;
+        let Metric { function, window: _, terms, subject, by, filter } = self;
         let is_same_subject = *subject == other.subject && *by == other.by;
-        *function == other.function && *event == other.event && is_same_subject && *filter == other.filter
+        *function == other.function && *terms == other.terms && is_same_subject && *filter == other.filter
     }
-}
 
-fn amount(fields: &Fields, field: &str, decimals: Decimals) -> Result<Amount, FieldFault> {
-    let value = fields.require(field)?;
-    match value.number() {
-        Some(text) => {
-            Amount::parse(text, decimals).map_err(|source| FieldFault::Amount { field: field.into(), source })
+    /// Returns the function's name in canonical form.
+    pub fn name(&self) -> &'static str {
+        match &self.function {
+            Function::Sum if self.terms.count_events() => "COUNT",
+            Function::Sum => "SUM",
+            Function::Avg => "AVG",
+            Function::Min => "MIN",
+            Function::Max => "MAX",
+            Function::Last => "LAST",
+            Function::CountDistinct { .. } => "COUNT_DISTINCT",
+            Function::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
         }
-        None => Err(FieldFault::Invalid {
-            field: field.into(),
-            detail: format!("expected a number, found {}", value.described()),
-        }),
     }
 }
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Metric { function, window, event, subject, by, filter } = self;
-        write!(f, "{}({window}, {event}", function.name())?;
-        if let Argument::Value(value) = function.argument() {
-            write!(f, ", {value}")?;
+        let Metric { function, window, terms, subject, by, filter } = self;
+        write!(f, "{}({window}, ", self.name())?;
+        match terms.single() {
+            Some(Term { event, field: Some(field), .. }) => write!(f, "{event}, {field}")?,
+            _ => write!(f, "{terms}")?,
         }
         write!(f, ", {subject}")?;
         if let Some(by) = by {
             write!(f, " BY {by}")?;
         }
-        if let Argument::Counted(counted) = function.argument() {
+        if let Some(counted) = function.counted() {
             write!(f, ", {counted}")?;
         }
         if let Some(filter) = filter {
@@ -207,33 +169,64 @@ pub(super) mod strategy {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::board::{filter, key};
+    use crate::board::{EXACT_MAX, Score, Weight, filter, key};
 
     /// Generates metrics of every form, with short names and small filters.
     pub fn metric() -> impl Strategy<Value = Metric> {
         let name = || "[A-Za-z_][A-Za-z0-9_.-]{0,8}".prop_map(String::into_boxed_str);
         let function = prop_oneof![
-            Just(Function::Count),
-            name().prop_map(|value| Function::Sum { value }),
-            name().prop_map(|value| Function::Avg { value }),
-            name().prop_map(|value| Function::Min { value }),
-            name().prop_map(|value| Function::Max { value }),
-            name().prop_map(|value| Function::Last { value }),
+            Just(Function::Sum),
+            Just(Function::Avg),
+            Just(Function::Min),
+            Just(Function::Max),
+            Just(Function::Last),
             key::strategy::key().prop_map(|counted| Function::CountDistinct { counted }),
             key::strategy::key().prop_map(|counted| Function::ApproxCountDistinct { counted }),
         ];
+        let weight =
+            prop::option::of((1..=EXACT_MAX, 0..=Decimals::MAX, any::<bool>())).prop_map(|parts| match parts {
+                None => Weight::ONE,
+                Some((units, decimals, is_negative)) => {
+                    let number = Score { units, decimals: Decimals::new(decimals).unwrap() };
+                    let weight = Weight::parse(&number.to_string()).unwrap();
+                    if is_negative { -weight } else { weight }
+                }
+            });
+        let term = (name(), prop::option::of(name()), weight);
+        let terms = prop::collection::vec(term, 1..4);
         let window = "all|[1-9][0-9]{0,3}(s|m|h|d|w|mo|y)".prop_map(|text| text.parse().unwrap());
         let by = prop::option::of(key::strategy::key());
-        (function, window, name(), key::strategy::key(), by, prop::option::of(filter::strategy::filter())).prop_map(
-            |(function, window, event, subject, by, filter)| Metric { function, window, event, subject, by, filter },
+        let filter = prop::option::of(filter::strategy::filter());
+        (function, window, terms, key::strategy::key(), by, filter).prop_map(
+            |(function, window, terms, subject, by, filter)| {
+                let terms = terms.into_iter().map(|(event, field, weight)| Term { event, field, weight });
+                Metric { terms: allowed(&function, terms), function, window, subject, by, filter }
+            },
         )
+    }
+
+    /// Returns those of the terms that a function may have together, as they may be.
+    fn allowed(function: &Function, terms: impl Iterator<Item = Term>) -> Terms {
+        let mut all: Vec<Term> = Vec::new();
+        for mut term in terms {
+            if *function != Function::Sum {
+                term.weight = Weight::ONE;
+                term.field = function.counted().is_none().then(|| term.field.unwrap_or_else(|| "v".into()));
+            }
+            let is_same =
+                |known: &Term| known.event == term.event && (*function != Function::Sum || known.field == term.field);
+            if !all.iter().any(is_same) {
+                all.push(term);
+            }
+        }
+        Terms::new(all)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Field;
+    use crate::board::{Amount, Field};
 
     /// Parses fields such as `ip='203.0.113.9' amount=12.5 ok=true`.
     fn event(kind: &str, fields: &str) -> Event {
@@ -272,6 +265,13 @@ mod tests {
             ("COUNT_DISTINCT(1h, e, s, u)", "s='a' u='x'", "a", seen("x")),
             ("COUNT_DISTINCT(1h, e, s, (u, n))", "s='a' u='x\"' n=1.0", "a", seen(r#"["x\"",1.0]"#)),
             ("APPROX_COUNT_DISTINCT(1h, e, (s, t), u)", "s='a' t=false u=7", r#"["a",false]"#, seen("7")),
+            ("SUM(1h, e*3 + f, s)", "s='a'", "a", Change::Amount(Amount(300))),
+            ("SUM(1h, f - e*0.5, s)", "s='a'", "a", Change::Amount(Amount(-50))),
+            ("SUM(1h, e*5 + e: v*0.1 + f: w, s)", "s='a' v=10.10", "a", Change::Amount(Amount(601))),
+            ("SUM(1h, e: v - e: w*2, s)", "s='a' v=1 w=2", "a", Change::Amount(Amount(-300))),
+            ("COUNT(1h, f + e, s)", "s='a'", "a", Change::Amount(Amount(100))),
+            ("MAX(1h, e: v + f: w, s)", "s='a' v=7", "a", Change::Amount(Amount(700))),
+            ("COUNT_DISTINCT(1h, e + f, s, u)", "s='a' u='x'", "a", seen("x")),
             ("COUNT(1h, e, s BY (k, l))", "s='a' k='x' l=1", "[\"x\",1]\0a", Change::Amount(Amount(100))),
         ] {
             assert_eq!(contribution(metric, fields), Ok(Some((subject.to_owned(), change))), "{metric} of {fields}");
@@ -318,6 +318,17 @@ mod tests {
                 "the field 'v': '0.001' has more decimals than the 2 this board keeps",
             ),
             ("COUNT(1h, e, s WHERE c > 1)", "c='x'", "the field 'c': expected a number, found a text"),
+            ("SUM(1h, e*5 + e: v, s)", "s='a'", "the field 'v' is missing"),
+            (
+                "SUM(1h, e: v*0.1 + f, s)",
+                "s='a' v=19.99",
+                "the field 'v': '19.99 * 0.1' has more decimals than the 2 this board keeps",
+            ),
+            (
+                "SUM(1h, e: v + e: w, s)",
+                "s='a' v=90071992547409.91 w=0.01",
+                "the field 'w': '90071992547409.92' is beyond what a board with 2 decimals holds exactly",
+            ),
         ] {
             assert_eq!(contribution(metric, fields), Err(fault.to_owned()), "{metric} of {fields}");
         }
@@ -335,9 +346,13 @@ mod tests {
             "COUNT(1h, e, s WHERE a = 1)",
             "SUM(1h, e, v, s)",
             "COUNT_DISTINCT(1h, e, s, u)",
+            "SUM(1h, e*2, s)",
+            "COUNT(1h, e + f, s)",
         ] {
             assert!(!same("COUNT(1h, e, s)", other), "{other}");
         }
         assert!(!same("SUM(1h, e, v, s)", "SUM(1h, e, w, s)"));
+        assert!(same("SUM(1h, e*2 + f, s)", "SUM(1h, f*1 + e*2.0, s)"));
+        assert!(!same("SUM(1h, e*2 + f, s)", "SUM(1h, e*2 - f, s)"));
     }
 }

@@ -5,7 +5,7 @@
 //! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
 //! - [`BoardName`], [`Subject`], [`RankingKey`], [`EventId`]: names, validated when they are parsed.
-//! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: everything that stored data depends on.
+//! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Terms`]: the types of events that count; [`Definition`]: everything that stored data depends on.
 //! - [`Board`]: a name with an [`Edition`], a rule that counts in one or several [`Track`]s; [`BoardTrack`]: one of
 //!   them, which reads name.
 //! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
@@ -57,6 +57,7 @@ mod span;
 pub(crate) mod spellings;
 #[cfg(test)]
 mod steps;
+mod terms;
 pub(crate) mod text;
 mod tiers;
 mod timestamp;
@@ -99,6 +100,7 @@ pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use source::{Position, PositionError, SourceName, SourceNameError, SourceNumber};
 pub use span::{Span, SpanError, Unit};
+pub use terms::{Term, Terms, Weight};
 pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};
 pub use timestamp::{Timestamp, TimestampError};
 pub use track::{Track, TrackId, TrackRole};

@@ -182,6 +182,16 @@ impl EventId {
         Ok(Self(text.into()))
     }
 
+    /// Returns the id of an event on a board that counts several types: each type has its own ids, so that like 17 and
+    /// comment 17 are two events. The id of a token stays as it is, because the token counts once whatever it is for.
+    pub(crate) fn of_type(&self, event: &str) -> Self {
+        if self.0.starts_with(Self::OF_TOKENS) {
+            return self.clone();
+        }
+        // No id that a client gives has a control character.
+        Self(format!("{event}\u{1f}{}", self.0).into())
+    }
+
     /// Returns the id of the item of a token with this hash.
     pub(crate) fn of_token(hash: impl fmt::Display) -> Self {
         Self(format!("{}{hash}", Self::OF_TOKENS).into())

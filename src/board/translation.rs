@@ -3,7 +3,7 @@
 //! An event has fields, from which each edition takes what it needs. An increment or a sample of a board has only the
 //! number or the value that the current edition asks for.
 
-use super::{Amount, Change, Decimals, EXACT_MAX, Edition, Event, Function, NotCounted};
+use super::{Amount, Change, Decimals, EXACT_MAX, Edition, Event, NotCounted};
 
 impl Edition {
     /// Returns the change that an event of the board causes in this edition.
@@ -24,21 +24,23 @@ impl Edition {
         if retract && !self.takes_retractions() {
             return not_accepted;
         }
-        let (ours, theirs) = (&self.definition().metric.function, &from.definition().metric.function);
+        let (ours, theirs) = (&self.definition().metric, &from.definition().metric);
+        let is_same = ours.function == theirs.function && ours.terms == theirs.terms;
+        let counted = ours.function.counted();
         let rescaled = |amount: Amount| rescaled(amount, from.decimals(), self.decimals());
         let translated = match change {
-            Change::Set { sum, count } if ours == theirs && self.has_same_samples_as(from) => {
+            Change::Set { sum, count } if is_same && self.has_same_samples_as(from) => {
                 rescaled(*sum).map(|sum| Change::Set { sum, count: *count })
             }
             Change::Set { .. } | Change::Forget(_) | Change::Not(_) => None,
-            Change::Amount(amount) if ours == theirs => rescaled(*amount).map(Change::Amount),
-            Change::Amount(_) | Change::Seen(_) if *ours == Function::Count => {
+            Change::Amount(amount) if is_same => rescaled(*amount).map(Change::Amount),
+            Change::Amount(_) | Change::Seen(_) if counted.is_none() && ours.terms.count_events() => {
                 Some(Change::Amount(Amount::one(self.decimals())))
             }
-            Change::Amount(amount) if ours.value().is_some() && ours.value() == theirs.value() => {
+            Change::Amount(amount) if ours.terms.count_fields() && ours.terms == theirs.terms => {
                 rescaled(*amount).map(Change::Amount)
             }
-            Change::Seen(value) if ours.counted().is_some() && ours.counted() == theirs.counted() => {
+            Change::Seen(value) if counted.is_some() && counted == theirs.function.counted() => {
                 Some(Change::Seen(value.clone()))
             }
             Change::Amount(_) | Change::Seen(_) => None,
@@ -80,6 +82,11 @@ mod tests {
             (("SUM(2h, e, v, s)", 2), amount(155), ("AVG(4h, e, v, s)", 2), amount(155)),
             (("SUM(2h, e, v, s)", 2), amount(155), ("SUM(4h, e, w, s)", 2), not_accepted.clone()),
             (("SUM(2h, e, v, s)", 2), amount(155), ("COUNT(4h, e, s)", 0), amount(1)),
+            (("SUM(2h, e*2 + f, s)", 0), amount(5), ("SUM(4h, f + e*2, s)", 1), amount(50)),
+            (("SUM(2h, e*2 + f, s)", 0), amount(5), ("SUM(4h, e*3 + f, s)", 0), not_accepted.clone()),
+            (("SUM(2h, e*2 + f, s)", 0), sample.clone(), ("SUM(4h, e*3 + f, s)", 0), not_accepted.clone()),
+            (("SUM(2h, e: v + f: w, s)", 0), amount(5), ("AVG(4h, e: v + f: w, s)", 0), amount(5)),
+            (("COUNT(2h, e + f, s)", 0), amount(5), ("SUM(4h, e + f*2, s)", 0), not_accepted.clone()),
             (("COUNT(2h, e, s)", 0), amount(1), ("SUM(4h, e, v, s)", 2), not_accepted.clone()),
             (("COUNT_DISTINCT(2h, e, s, u)", 0), seen.clone(), ("APPROX_COUNT_DISTINCT(2h, e, s, u)", 0), seen.clone()),
             (

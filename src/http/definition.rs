@@ -80,7 +80,8 @@ pub(super) struct DefinitionShown {
     #[schema(value_type = String, required = false, example = "1d")]
     movement: Option<Movement>,
     ids: Ids,
-    /// Notes about windows in which one slot is a large part. Absent if there are none.
+    /// Notes about windows in which one slot is a large part, and about decimals of amounts with a weight. Absent if there
+    /// are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<String>,
@@ -153,16 +154,20 @@ impl DefinitionShown {
             ids: Ids::of(board, id_cost),
             season: definition.season,
             movement: definition.movement,
-            notes: edition
-                .windows()
-                .iter()
-                .filter(|window| !window.is_calendar())
-                .filter_map(|window| {
-                    Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?))
-                })
-                .collect(),
+            notes: notes(edition),
         }
     }
+}
+
+/// Returns what is said about an edition beside its definition.
+fn notes(edition: &BoardEdition) -> Vec<String> {
+    let Definition { metric, decimals, .. } = edition.definition();
+    let coarse = edition
+        .windows()
+        .iter()
+        .filter(|window| !window.is_calendar())
+        .filter_map(|window| Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?)));
+    coarse.chain(metric.terms.notes(*decimals)).collect()
 }
 
 /// Parses a definition. The problem of an invalid metric has the column, that of an invalid number the limits.

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::board::{
-    Board, BoardEdition, BoardTrack, Definition, MAX_SLOTS, Metric, Span, Timestamp, Track, Unit, WindowLength,
+    Board, BoardEdition, BoardTrack, Definition, MAX_SLOTS, Metric, Span, Term, Timestamp, Track, Unit, WindowLength,
 };
 use crate::store::SlotRange;
 
@@ -161,18 +161,16 @@ const SUGGESTED_SLOTS: u32 = 32;
 
 /// Suggests a board that would serve the metric: unranked, unless it has `BY`, with the finest usual slot that divides
 /// its window into at most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has
-/// as many decimals as the boards of the same event that have for the same field. Returns `None` if no usual slot
-/// divides the window.
-pub(super) fn suggestion<'a>(
-    boards_of_event: impl IntoIterator<Item = &'a Arc<Board>>,
-    metric: &Metric,
-) -> Option<Definition> {
-    let value = metric.function.value();
-    let same_field = boards_of_event
-        .into_iter()
-        .map(|board| board.definition())
-        .filter(|other| value.is_some() && other.metric.function.value() == value);
-    let decimals = same_field.map(|other| other.decimals).max().unwrap_or_default();
+/// as many decimals as other boards have for the same fields of the same events, and the weights need. Returns `None` if
+/// no usual slot divides the window. O(boards).
+pub(super) fn suggestion<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Option<Definition> {
+    let has_field = |other: &Definition| {
+        let same = |a: &Term| metric.terms.iter().any(|b| a.event == b.event && a.field == b.field);
+        other.metric.terms.iter().any(|term| term.field.is_some() && same(term))
+    };
+    let same_fields = boards.into_iter().map(|board| board.definition()).filter(|other| has_field(other));
+    let decimals = same_fields.map(|other| other.decimals).max().unwrap_or_default();
+    let decimals = decimals.max(metric.terms.decimals());
     // Without rankings, keys are a part of the subject.
     let ranked = metric.by.is_some();
     if metric.window == WindowLength::All {
@@ -198,7 +196,8 @@ pub(super) fn suggestion<'a>(
 /// Returns a name for the suggested board, such as `login-per-device_id`.
 pub(super) fn suggested_name(metric: &Metric) -> String {
     let by = metric.by.as_ref().map_or_else(String::new, |by| format!("-by-{by}"));
-    let text = format!("{}-per-{}{by}", metric.event, metric.subject).to_ascii_lowercase();
+    let events: Vec<&str> = metric.terms.types().collect();
+    let text = format!("{}-per-{}{by}", events.join("-"), metric.subject).to_ascii_lowercase();
     let mut name = String::with_capacity(text.len());
     for c in text.chars().map(|c| if matches!(c, 'a'..='z' | '0'..='9' | '_' | '.') { c } else { '-' }) {
         // A run of characters that are not allowed in a name becomes one dash.

@@ -234,7 +234,9 @@ impl Service {
                 .ok_or_else(|| ServiceError::NotServed { metric: Box::new(metric.clone()), boards: pinned.into() });
         }
         let mut listed = self.registry.listed_within(MAX_AGE).await?;
-        let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(caller, &metric.event), metric);
+        // A board that serves the metric counts the same types, so one of them finds it.
+        let event = metric.terms.types().next().unwrap_or_default();
+        let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(caller, event), metric);
         if let Some(found) = self.choose(metric, serving(&listed), lookups).await? {
             return Ok(found);
         }
@@ -251,8 +253,11 @@ impl Service {
         }
         Err(ServiceError::NoBoard {
             metric: Box::new(metric.clone()),
-            suggestion: board_selection::suggestion(listed.event_index.of(caller, &metric.event), metric)
-                .map(|board| (board_selection::suggested_name(metric), Box::new(board))),
+            suggestion: board_selection::suggestion(
+                listed.event_index.all().filter(|board| caller.sees(board.name())),
+                metric,
+            )
+            .map(|board| (board_selection::suggested_name(metric), Box::new(board))),
         })
     }
 

@@ -89,9 +89,12 @@ impl Increment {
             return Self::forgetting(to, self.subject.clone(), value.clone());
         }
         let change = |edition: &Edition| {
-            let same = |known: &&Edition| match self.change {
-                Change::Set { .. } => edition.has_same_samples_as(known),
-                _ => edition.counts_same_items_as(known) && (!self.retract || edition.takes_retractions()),
+            let same = |known: &&Edition| {
+                let is_taken = match self.change {
+                    Change::Set { .. } => edition.has_same_samples_as(known),
+                    _ => !self.retract || edition.takes_retractions(),
+                };
+                edition.counts_same_items_as(known) && is_taken
             };
             let known = || from.editions().iter().enumerate();
             let found =

@@ -18,6 +18,9 @@ impl Definition {
         if kind.counts_values() && self.decimals != Decimals::default() {
             return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
         }
+        if self.metric.terms.decimals() > self.decimals {
+            return misplaced("decimals", "must be at least as many as a weight of the metric has");
+        }
         if self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())) {
             return misplaced("dedupe", "must be from a minute to 90 days");
         }

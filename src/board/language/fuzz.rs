@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::board::{Metric, Rule, SyntaxError};
 
-const METRICS: [&str; 9] = [
+const METRICS: [&str; 12] = [
     "COUNT(24h, like, post_id)",
     "SUM(7d, sale, amount, seller_id)",
     "AVG(1h, call, took, service)",
@@ -23,6 +23,9 @@ const METRICS: [&str; 9] = [
     "APPROX_COUNT_DISTINCT(1d, view, (prefix(ip, 24), page), (user, session))",
     "COUNT(90s, login, prefix(ip, 64) WHERE channel NOT IN ('web') AND (a < 1 OR b > 2))",
     "count ( 1h , where , in ) where a <> -0.5e-3",
+    "SUM(24h, like + comment*3 - spam*0.5 + order: amount*-0.1, post_id BY board)",
+    "LAST(all, rating: elo + match: result, player)",
+    "COUNT_DISTINCT(1d, like + comment, post_id, user_id)",
 ];
 
 const RULES: [&str; 6] = [
@@ -36,10 +39,10 @@ const RULES: [&str; 6] = [
 
 /// The texts that a mutation may insert: every keyword and symbol of the language, and some texts that are not part of
 /// it.
-const PIECES: [&str; 40] = [
-    "(", ")", ",", "'", "''", "=", "!=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", " ", "", "AND", "or", "NOT ",
-    "IN", "WHERE", "true", "COUNT", "SUM", "avg(", "prefix(", "24h", "1mo", "0", "1e9", "-1.5e-7", ".", "e", "é", "\n",
-    "\u{0}", "🎉", "_a",
+const PIECES: [&str; 42] = [
+    "(", ")", ",", "'", "''", "=", "!=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", ":", "*2", " ", "", "AND",
+    "or", "NOT ", "IN", "WHERE", "true", "COUNT", "SUM", "avg(", "prefix(", "24h", "1mo", "0", "1e9", "-1.5e-7", ".",
+    "e", "é", "\n", "\u{0}", "🎉", "_a",
 ];
 
 fn mutated(text: &str, others: &[&str], random: &mut StdRng) -> String {

@@ -2,31 +2,48 @@
 
 use std::str::FromStr;
 
-use super::words::Words;
+use super::words::{Shape, Words};
 use super::{SyntaxError, filter, key};
-use crate::board::{Function, Key, Metric};
+use crate::board::{Function, Key, Metric, Term, Terms, Weight};
 
-/// What follows the type of the event in a function's parentheses, and the function that it makes.
+/// What stands in a function's parentheses beside the window and the subject.
 enum FunctionForm {
-    /// `subject`
-    Events(Function),
-    /// `value, subject`. The text says in errors what the value is.
-    Value(&'static str, fn(Box<str>) -> Function),
-    /// `subject, counted`
+    /// The types of events.
+    Events,
+    /// Terms with weights, or one type and its field.
+    Sum,
+    /// Types with their fields, or one type and its field. The field is what the function measures.
+    Measured(Function),
+    /// The types of events and, behind the subject, the key whose values are counted.
     Counted(fn(Key) -> Function),
 }
 
 /// The functions, each with its canonical name.
 static FUNCTIONS: [(&str, FunctionForm); 8] = [
-    ("COUNT", FunctionForm::Events(Function::Count)),
-    ("SUM", FunctionForm::Value("the field to add up", |value| Function::Sum { value })),
-    ("AVG", FunctionForm::Value("the field to measure", |value| Function::Avg { value })),
-    ("MIN", FunctionForm::Value("the field to measure", |value| Function::Min { value })),
-    ("MAX", FunctionForm::Value("the field to measure", |value| Function::Max { value })),
-    ("LAST", FunctionForm::Value("the field to measure", |value| Function::Last { value })),
+    ("COUNT", FunctionForm::Events),
+    ("SUM", FunctionForm::Sum),
+    ("AVG", FunctionForm::Measured(Function::Avg)),
+    ("MIN", FunctionForm::Measured(Function::Min)),
+    ("MAX", FunctionForm::Measured(Function::Max)),
+    ("LAST", FunctionForm::Measured(Function::Last)),
     ("COUNT_DISTINCT", FunctionForm::Counted(|counted| Function::CountDistinct { counted })),
     ("APPROX_COUNT_DISTINCT", FunctionForm::Counted(|counted| Function::ApproxCountDistinct { counted })),
 ];
+
+impl FunctionForm {
+    /// Returns what the field of a term is, for an error message, or `None` if the terms have none.
+    fn field(&self) -> Option<&'static str> {
+        match self {
+            FunctionForm::Sum => Some("the field to add up"),
+            FunctionForm::Measured(_) => Some("the field to measure"),
+            FunctionForm::Events | FunctionForm::Counted(_) => None,
+        }
+    }
+
+    fn has_weights(&self) -> bool {
+        matches!(self, FunctionForm::Sum)
+    }
+}
 
 /// Returns the list of functions, for an error message.
 pub(super) fn a_function() -> String {
@@ -63,19 +80,15 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let window = words.next();
     let window = window.text.parse().map_err(|_| words.wrong(&window, "a duration or all"))?;
     words.symbol(',')?;
-    let event = words.name("the type of an event")?;
-    words.symbol(',')?;
-    let (function, (subject, by)) = match form {
-        FunctionForm::Events(function) => (function.clone(), subject(words)?),
-        FunctionForm::Value(what, function) => {
-            let value = words.name(what)?;
-            words.symbol(',')?;
-            (function(value), subject(words)?)
-        }
+    let terms = self::terms(words, form)?;
+    separator(words, form)?;
+    let (subject, by) = self::subject(words)?;
+    let function = match form {
+        FunctionForm::Events | FunctionForm::Sum => Function::Sum,
+        FunctionForm::Measured(function) => function.clone(),
         FunctionForm::Counted(function) => {
-            let subject = subject(words)?;
             words.symbol(',')?;
-            (function(key::key(words, "the field to count")?), subject)
+            function(key::key(words, "the field to count")?)
         }
     };
     let filter = if words.take("WHERE") { Some(filter::filter(words)?) } else { None };
@@ -83,10 +96,84 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
         _ if filter.is_some() => "AND, OR or ')'",
         (Some(_), _) => "WHERE or ')'",
         (None, FunctionForm::Counted(_)) => "WHERE or ')' (BY follows the subject)",
+        (None, FunctionForm::Sum) if terms.iter().any(|term| term.field.is_none()) => {
+            "BY, WHERE or ')' (a field follows its type: a: amount)"
+        }
         (None, _) => "BY, WHERE or ')'",
     };
     words.require(")", expected)?;
-    Ok(Metric { function, window, event, subject, by, filter })
+    Ok(Metric { function, window, terms, subject, by, filter })
+}
+
+/// Parses what counts, up to the comma before the subject.
+fn terms(words: &mut Words<'_>, form: &FunctionForm) -> Result<Terms, SyntaxError> {
+    let mut terms: Vec<Term> = Vec::new();
+    let mut is_subtracted = false;
+    loop {
+        let word = words.peek();
+        if terms.len() == Terms::MAX {
+            return Err(words.wrong(&word, &format!("',', because there may be at most {} terms", Terms::MAX)));
+        }
+        let event = words.name("the type of an event")?;
+        let field = match form.field() {
+            Some(what) if words.take(":") => Some(words.name(what)?),
+            // Without a field only a single type is possible, whose field follows.
+            Some(what) if terms.is_empty() && is_followed_by_its_field(words, form) => {
+                separator(words, form)?;
+                let field = Some(words.name(what)?);
+                let next = words.peek();
+                if form.has_weights() && next.is("*") {
+                    let expected = "',' (a weight follows the field of its type: sale: amount*2)";
+                    return Err(words.wrong(&next, expected));
+                }
+                return Ok(Terms::new(vec![Term { event, field, weight: Weight::ONE }]));
+            }
+            Some(what) if !form.has_weights() => {
+                return Err(words.wrong(&words.peek(), &format!("':' and {what}")));
+            }
+            _ => None,
+        };
+        let weight = if form.has_weights() && words.take("*") { weight(words)? } else { Weight::ONE };
+        let weight = if is_subtracted { -weight } else { weight };
+        let is_same = |known: &Term| known.event == event && (!form.has_weights() || known.field == field);
+        if terms.iter().any(is_same) {
+            let what = if form.has_weights() { "a type and field" } else { "a type" };
+            return Err(words.wrong(&word, &format!("{what} that is not listed yet")));
+        }
+        terms.push(Term { event, field, weight });
+        is_subtracted = form.has_weights() && words.take("-");
+        if !is_subtracted && !words.take("+") {
+            return Ok(Terms::new(terms));
+        }
+    }
+}
+
+/// Returns whether a type stands alone, so that its field follows behind a comma.
+fn is_followed_by_its_field(words: &Words<'_>, form: &FunctionForm) -> bool {
+    let next = words.peek();
+    let begins_terms = |symbols: &[&str]| symbols.iter().any(|symbol| next.is(symbol));
+    !begins_terms(if form.has_weights() { &["*", "+", "-"] } else { &["+"] })
+}
+
+/// Parses the number behind `*`.
+fn weight(words: &mut Words<'_>) -> Result<Weight, SyntaxError> {
+    let is_negative = words.take("-");
+    let word = words.next();
+    let weight = if word.shape == Shape::Number { Weight::parse(word.text) } else { None };
+    let weight = weight.ok_or_else(|| words.wrong(&word, "a number other than 0, with at most 9 decimals"))?;
+    Ok(if is_negative { -weight } else { weight })
+}
+
+/// Takes the comma behind what counts.
+fn separator(words: &mut Words<'_>, form: &FunctionForm) -> Result<(), SyntaxError> {
+    let word = words.next();
+    let expected = match word.text {
+        "," => return Ok(()),
+        "*" | "-" if !form.has_weights() => "'+' or ',' (only SUM has weights)",
+        ":" => "'+' or ',' (no field: each event counts)",
+        _ => "','",
+    };
+    Err(words.wrong(&word, expected))
 }
 
 /// Parses the key that names the subject and, if there is one, the key after `BY`.
@@ -142,6 +229,24 @@ mod tests {
                 "count_distinct(24h,like,post_id by community,user_id where app=1)",
                 "COUNT_DISTINCT(24h, like, post_id BY community, user_id WHERE app = 1)",
             ),
+            ("sum(24h,like*1+comment*3 + share*5,post)", "SUM(24h, comment*3 + like + share*5, post)"),
+            ("SUM(24h, like - dislike*2 + spam*-0.50, post)", "SUM(24h, like - dislike*2 - spam*0.5, post)"),
+            ("SUM(24h, like - dislike*-2, post)", "SUM(24h, dislike*2 + like, post)"),
+            ("SUM(1h, b - a, s)", "SUM(1h, b - a, s)"),
+            ("SUM(1h, b*-1 - a*1e-9, s)", "SUM(1h, a*-0.000000001 - b, s)"),
+            ("SUM(1h, order*5 + order:amount*0.1, s BY c)", "SUM(1h, order*5 + order: amount*0.1, s BY c)"),
+            ("SUM(1h, a-b*2-c, s)", "SUM(1h, a-b*2 - c, s)"),
+            ("SUM(1h, like*1, s)", "COUNT(1h, like, s)"),
+            ("SUM(1h, like*1.0 + comment, s)", "COUNT(1h, comment + like, s)"),
+            ("SUM(1h, like*2, s)", "SUM(1h, like*2, s)"),
+            ("SUM(1h, sale: amount, s)", "SUM(1h, sale, amount, s)"),
+            ("SUM(1h, sale: amount*1, s)", "SUM(1h, sale, amount, s)"),
+            ("SUM(1h, sale: amount*-2, s)", "SUM(1h, sale: amount*-2, s)"),
+            ("SUM(1h, sale: amount + order: amount, s)", "SUM(1h, order: amount + sale: amount, s)"),
+            ("count(1h, like+comment, s where a = 1)", "COUNT(1h, comment + like, s WHERE a = 1)"),
+            ("max(1h, lap: ms, s)", "MAX(1h, lap, ms, s)"),
+            ("AVG(1h, rating:stars+review:score, s)", "AVG(1h, rating: stars + review: score, s)"),
+            ("count_distinct(1h, like+comment, s, u)", "COUNT_DISTINCT(1h, comment + like, s, u)"),
             // Keywords are names where only names are allowed.
             ("COUNT(1h, by, by by by)", "COUNT(1h, by, by BY by)"),
             ("COUNT_DISTINCT(1h, by, by, by)", "COUNT_DISTINCT(1h, by, by, by)"),
@@ -158,8 +263,8 @@ mod tests {
     fn every_name_stands_for_the_function_that_it_is_printed_as() {
         for (name, form) in &FUNCTIONS {
             let arguments = match form {
-                FunctionForm::Events(_) => "s",
-                FunctionForm::Value(..) => "v, s",
+                FunctionForm::Events => "s",
+                FunctionForm::Sum | FunctionForm::Measured(_) => "v, s",
                 FunctionForm::Counted(_) => "s, c",
             };
             let text = format!("{name}(1h, e, {arguments})");
@@ -193,6 +298,33 @@ mod tests {
             ("SUM(24h, like, post)", "',', found ')' at column 20".into()),
             ("COUNT_DISTINCT(24h, like, post)", "',', found ')' at column 31".into()),
             ("MAX(24h, lap, , driver)", "the field to measure, found ',' at column 15".into()),
+            ("COUNT(1h, like*2, post)", "'+' or ',' (only SUM has weights), found '*' at column 15".into()),
+            ("COUNT(1h, like - spam, post)", "'+' or ',' (only SUM has weights), found '-' at column 16".into()),
+            ("COUNT(1h, sale: n, post)", "'+' or ',' (no field: each event counts), found ':' at column 15".into()),
+            ("AVG(1h, a: x*2, s)", "'+' or ',' (only SUM has weights), found '*' at column 13".into()),
+            ("AVG(1h, a + b, s)", "':' and the field to measure, found '+' at column 11".into()),
+            ("AVG(1h, a: x + b, s)", "':' and the field to measure, found ',' at column 17".into()),
+            ("MAX(1h, a: x + a: y, s)", "a type that is not listed yet, found 'a' at column 16".into()),
+            ("COUNT(1h, a + a, s)", "a type that is not listed yet, found 'a' at column 15".into()),
+            ("SUM(1h, a: x + a: x*2, s)", "a type and field that is not listed yet, found 'a' at column 16".into()),
+            (
+                "SUM(1h, a + b, amount, s)",
+                "BY, WHERE or ')' (a field follows its type: a: amount), found ',' at column 22".into(),
+            ),
+            ("SUM(1h, a*0, s)", "a number other than 0, with at most 9 decimals, found '0' at column 11".into()),
+            ("SUM(1h, a*-x, s)", "a number other than 0, with at most 9 decimals, found 'x' at column 12".into()),
+            (
+                "SUM(1h, a*0.0000000001, s)",
+                "a number other than 0, with at most 9 decimals, found '0.0000000001' at column 11".into(),
+            ),
+            (
+                "SUM(1h, a*9007199254740992, s)",
+                "a number other than 0, with at most 9 decimals, found '9007199254740992' at column 11".into(),
+            ),
+            (
+                "SUM(1h, sale, amount*2, s)",
+                "',' (a weight follows the field of its type: sale: amount*2), found '*' at column 21".into(),
+            ),
             ("COUNT(1h, e, (a))", "',', found ')' at column 16".into()),
             ("COUNT(1h, e, (a, (b, c)))", "a field or prefix(…), found '(' at column 18".into()),
             ("COUNT(1h, e, (a, b c))", "',' or ')', found 'c' at column 20".into()),
@@ -226,6 +358,17 @@ mod tests {
             assert_eq!(text.parse::<Metric>().unwrap_err().to_string(), format!("expected {error}"), "{text}");
         }
         assert!(format!("COUNT(24h, {}, post)", "a".repeat(65)).parse::<Metric>().is_err());
+    }
+
+    #[test]
+    fn the_number_of_terms_is_bounded() {
+        let terms = |number: usize| {
+            let terms: Vec<String> = (0..number).map(|term| format!("e{term}*2")).collect();
+            format!("SUM(1h, {}, s)", terms.join(" + ")).parse::<Metric>()
+        };
+        assert_eq!(terms(Terms::MAX).unwrap().terms.iter().count(), 16);
+        let error = terms(17).unwrap_err().to_string();
+        assert_eq!(error, "expected ',', because there may be at most 16 terms, found 'e16' at column 127");
     }
 
     #[test]

@@ -2,11 +2,16 @@
 //!
 //! ```text
 //! metric     = alone [ "WHERE" filter ] ;                 (* the filter after it only where it has none inside *)
-//! alone      = "COUNT" "(" window "," event "," subject [ "WHERE" filter ] ")"
-//!            | ( "SUM" | "AVG" | "MIN" | "MAX" | "LAST" )
-//!              "(" window "," event "," field "," subject [ "WHERE" filter ] ")"
+//! alone      = "COUNT" "(" window "," events "," subject [ "WHERE" filter ] ")"
+//!            | "SUM" "(" window "," ( event "," field | terms ) "," subject [ "WHERE" filter ] ")"
+//!            | ( "AVG" | "MIN" | "MAX" | "LAST" )
+//!              "(" window "," ( event "," field | fields ) "," subject [ "WHERE" filter ] ")"
 //!            | ( "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" )
-//!              "(" window "," event "," subject "," key [ "WHERE" filter ] ")" ;
+//!              "(" window "," events "," subject "," key [ "WHERE" filter ] ")" ;
+//! events     = event { "+" event } ;                                     (* of these three 16 at most, all different *)
+//! fields     = event ":" field { "+" event ":" field } ;                             (* and each event once *)
+//! terms      = weighted { ( "+" | "-" ) weighted } ;                                 (* and "SUM" of one needs "*" or ":" *)
+//! weighted   = event [ ":" field ] [ "*" [ "-" ] number ] ;                              (* not 0, 9 decimals at most *)
 //! subject    = key [ "BY" key ] ;
 //! key        = part | "(" part "," part { "," part } ")" ;                               (* 8 parts at most *)
 //! part       = field | "prefix" "(" field "," bits ")" ;                                 (* 1 to 128 bits *)

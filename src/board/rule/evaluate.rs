@@ -225,7 +225,7 @@ mod tests {
 
     /// Returns 4 for COUNT, 10.5 for SUM, and no value for everything else.
     fn value_of(metric: &Metric) -> Option<f64> {
-        match metric.function.name() {
+        match metric.name() {
             "COUNT" => Some(4.0),
             "SUM" => Some(10.5),
             _ => None,

@@ -312,7 +312,7 @@ pub(super) fn increment(board: &Board, event: &Arc<Event>) -> Option<Result<Incr
         Err(refusal) => return Some(Err(refusal)),
     };
     let other = board.editions().get(1).map(|other| other.change_of(event));
-    Some(Ok(made(event, subject, change, other)))
+    Some(Ok(made(board, event, subject, change, other)))
 }
 
 fn is_not(change: &Change) -> bool {
@@ -322,12 +322,16 @@ fn is_not(change: &Change) -> bool {
 /// Returns the increment of an event that the current edition of a board does not count, if another edition does.
 pub(super) fn increment_of_other(board: &Board, event: &Arc<Event>) -> Option<Increment> {
     let (subject, other) = change(board.editions().get(1)?, event).ok()??;
-    Some(made(event, subject, board.edition().change_of(event), Some(other)))
+    Some(made(board, event, subject, board.edition().change_of(event), Some(other)))
 }
 
-fn made(event: &Arc<Event>, subject: Subject, change: Change, other: Option<Change>) -> Increment {
+fn made(board: &Board, event: &Arc<Event>, subject: Subject, change: Change, other: Option<Change>) -> Increment {
     let other = other.map(Box::new);
-    let (retract, at, id) = (event.retract, event.at, event.id.clone());
+    let (retract, at) = (event.retract, event.at);
+    let id = event.id.as_ref().map(|id| match board.definition().metric.terms.has_several_types() {
+        true => id.of_type(&event.kind),
+        false => id.clone(),
+    });
     Increment { subject, change, other, retract, at, id, period: None, event: Some(event.clone()) }
 }
 

@@ -13,10 +13,11 @@ use super::sequence::{Act, By, CROWD, Import, Item, Leap, Look, Question, SUBJEC
 use crate::given::{definition, name, t};
 
 /// The metrics. Sums occur twice, because they are the most common.
-const METRICS: [&str; 9] = [
+const METRICS: [&str; 10] = [
     "SUM({w}, sale, amount, seller)",
     "SUM({w}, sale, amount, seller)",
     "COUNT({w}, like, post)",
+    "SUM({w}, like + comment*3 - spam*2, post)",
     "AVG({w}, sale, amount, seller)",
     "MIN({w}, sale, amount, seller)",
     "MAX({w}, sale, amount, seller)",

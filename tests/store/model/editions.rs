@@ -64,8 +64,15 @@ pub fn comparable(
 
 /// Returns the definition of a successor of a board that is like the given one.
 fn successor(board: &Board, like: &Definition, same: bool) -> Definition {
-    let (ours, mut next) = (board.definition(), like.clone());
-    next.metric.event.clone_from(&ours.metric.event);
+    let ours = board.definition();
+    let types = |of: &Definition| of.metric.terms.types().map(str::to_owned).collect::<Vec<_>>();
+    let mut next = match (&*types(ours), &*types(like)) {
+        ([event], [other]) => {
+            let text = like.metric.to_string().replacen(&format!(" {other},"), &format!(" {event},"), 1);
+            Definition { metric: text.parse().unwrap(), ..like.clone() }
+        }
+        _ => ours.clone(),
+    };
     next.metric.subject = ours.metric.subject.clone();
     next.dedupe = ours.dedupe;
     next.metric.by.clone_from(&ours.metric.by);
@@ -76,6 +83,7 @@ fn successor(board: &Board, like: &Definition, same: bool) -> Definition {
     }
     if same && next.kind() == ours.kind() {
         next.metric.function = ours.metric.function.clone();
+        next.metric.terms = ours.metric.terms.clone();
         next.decimals = ours.decimals;
     }
     next
