@@ -159,7 +159,7 @@ impl Board {
         let ours = self.definition();
         let differs = |field, what| Err(SuccessorError::Differs { field, what });
         if !definition.metric.terms.has_types_of(&ours.metric.terms) {
-            return differs("metric", "event type");
+            return differs("metric", "set of event types");
         }
         if definition.metric.subject != ours.metric.subject {
             return differs("metric", "subject");

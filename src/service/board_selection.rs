@@ -12,7 +12,8 @@
 use std::sync::Arc;
 
 use crate::board::{
-    Board, BoardEdition, BoardTrack, Definition, MAX_SLOTS, Metric, Span, Term, Timestamp, Track, Unit, WindowLength,
+    Board, BoardEdition, BoardTrack, Decimals, Definition, MAX_SLOTS, Metric, Span, Term, Timestamp, Track, Unit,
+    WindowLength,
 };
 use crate::store::SlotRange;
 
@@ -164,13 +165,16 @@ const SUGGESTED_SLOTS: u32 = 32;
 /// as many decimals as other boards have for the same fields of the same events, and the weights need. Returns `None` if
 /// no usual slot divides the window. O(boards).
 pub(super) fn suggestion<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Option<Definition> {
-    let has_field = |other: &Definition| {
-        let same = |a: &Term| metric.terms.iter().any(|b| a.event == b.event && a.field == b.field);
-        other.metric.terms.iter().any(|term| term.field.is_some() && same(term))
+    // Returns what a term needs if amounts of its field have as many decimals as on another board.
+    let needed = |term: &Term, other: &Definition| {
+        let same = |known: &Term| known.event == term.event && known.field == term.field;
+        let has_field = term.field.is_some() && other.metric.terms.iter().any(same);
+        has_field.then(|| other.decimals.digits() + term.weight.number().decimals.digits())
     };
-    let same_fields = boards.into_iter().map(|board| board.definition()).filter(|other| has_field(other));
-    let decimals = same_fields.map(|other| other.decimals).max().unwrap_or_default();
-    let decimals = decimals.max(metric.terms.decimals());
+    let others = boards.into_iter().map(|board| board.definition());
+    let of_fields = others.flat_map(|other| metric.terms.iter().filter_map(move |term| needed(term, other)));
+    let most = of_fields.max().unwrap_or_default().min(Decimals::MAX);
+    let decimals = Decimals::new(most).unwrap_or_default().max(metric.terms.decimals());
     // Without rankings, keys are a part of the subject.
     let ranked = metric.by.is_some();
     if metric.window == WindowLength::All {
@@ -433,6 +437,17 @@ mod tests {
             assert!(slots_for(board.edition().main(), &metric).is_some(), "{window}");
         }
         assert_eq!(suggestion(&[], &"COUNT(4001s, a, b)".parse().unwrap()), None);
+        let prices = board("p", "AVG(24h, order, amount, shop)", "1h", |d| d.decimals = Decimals::new(2).unwrap());
+        for (metric, decimals) in [
+            ("SUM(1d, order, amount, user)", 2),
+            ("SUM(1d, order: amount*0.125 + visit*5, user)", 5),
+            ("SUM(1d, order: amount*0.00000001, user)", 9),
+            ("SUM(1d, refund: amount + visit*0.5, user)", 1),
+            ("COUNT(1d, order, user)", 0),
+        ] {
+            let suggested = suggestion([&prices], &metric.parse().unwrap()).unwrap();
+            assert_eq!(suggested.decimals.digits(), decimals, "{metric}");
+        }
         let all_time: Metric = "COUNT(all, login, device_id)".parse().unwrap();
         let definition = suggestion(&[], &all_time).unwrap();
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();

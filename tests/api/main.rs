@@ -48,6 +48,7 @@ mod same_question;
 mod samples;
 mod scheduling;
 mod seasons;
+mod several_types;
 mod sourced_increments;
 mod sources;
 mod streams;
