@@ -1,6 +1,6 @@
 //! Aggregates: the content of one slot for one subject, and how slots combine into a value.
 
-use super::{Amount, Sketch, Timestamp, Value};
+use super::{Amount, Averaging, Sketch, Timestamp, Value};
 
 /// The content of one slot for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl Kind {
     }
 
     /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for
-    /// the additive kinds and for sketches, and `None` for the others. A mean of fewer than `min_samples` measurements
-    /// is `None` too.
-    pub fn value<'a>(self, aggregates: impl IntoIterator<Item = &'a Aggregate>, min_samples: i64) -> Option<Value> {
+    /// the additive kinds and for sketches, and `None` for the others. A mean of too few measurements is `None`
+    /// too.
+    pub fn value<'a>(self, aggregates: impl IntoIterator<Item = &'a Aggregate>, averaging: Averaging) -> Option<Value> {
         let (mut sum, mut count) = (0i64, 0i64);
         let mut extreme: Option<i64> = None;
         let mut last: Option<Amount> = None;
@@ -72,7 +72,7 @@ impl Kind {
         }
         match self {
             Kind::Sum | Kind::Distinct => Some(Value::Exact(Amount(sum))),
-            Kind::Mean => Value::mean(sum, count).filter(|_| count >= min_samples),
+            Kind::Mean => averaging.score(sum, count),
             Kind::Min | Kind::Max => extreme.map(|amount| Value::Exact(Amount(amount))),
             Kind::Last => last.map(Value::Exact),
             Kind::Sketch => Some(Value::Exact(Amount(sketch.map_or(0, |sketch| sketch.estimate())))),

@@ -154,6 +154,12 @@ fn parse_exponent(text: &str) -> Option<i64> {
 }
 
 impl Score {
+    /// Parses a JSON number, with the fewest decimals. Returns `None` if it is not a number, or not exact with 9 decimals.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let parsed = |decimals| Some(Self { units: Amount::parse(text, decimals).ok()?.0, decimals });
+        (0..=Decimals::MAX).filter_map(Decimals::new).find_map(parsed)
+    }
+
     /// Returns whether [`Display`](fmt::Display) prints an integer.
     pub fn is_integer(self) -> bool {
         self.units.unsigned_abs().is_multiple_of(self.decimals.scale())

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{
-    Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Season, SlotError, Span, WindowLength,
-    form,
+    Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Season, SlotError, Span,
+    WindowLength, form,
 };
 
 /// The largest number of slots that a window may have.
@@ -127,6 +127,10 @@ pub struct Definition {
     #[serde(default = "form::one", skip_serializing_if = "form::is_one", deserialize_with = "form::positive")]
     #[schema(minimum = 1)]
     pub min_samples: u32,
+    /// For AVG: measurements that each subject has beside its own, so that few measurements do not lead. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub prior: Option<Prior>,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
     /// dropped, and responses have `capped` true. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
@@ -251,7 +255,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 18] = [
+    pub const KEYS: [&str; 19] = [
         "metric",
         "slot",
         "decimals",
@@ -262,6 +266,7 @@ impl Definition {
         "mode",
         "keep",
         "min_samples",
+        "prior",
         "max_values",
         "max_keys",
         "stamp",
@@ -297,6 +302,7 @@ impl Definition {
             keep: None,
             mode: Mode::Sliding,
             min_samples: 1,
+            prior: None,
             max_values: None,
             max_keys: None,
             stamp: Stamp::Start,
@@ -354,6 +360,12 @@ impl Definition {
     /// Returns the largest number of keys with a ranking, if the metric has `BY`.
     pub fn most_keys(&self) -> Option<u32> {
         self.metric.by.as_ref().map(|_| self.max_keys.unwrap_or(Self::DEFAULT_MAX_KEYS))
+    }
+
+    /// Returns how the measurements of AVG make a score.
+    pub(super) fn averaging(&self) -> Averaging {
+        let prior = self.prior.and_then(|prior| Some((prior.sum(self.decimals).ok()?.0, i64::from(prior.weight))));
+        Averaging { min_samples: i64::from(self.min_samples), prior: prior.unwrap_or_default() }
     }
 
     /// Returns how the board's slots combine.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Aggregate, Kind, Timestamp, Value, Window};
+use super::{Aggregate, Averaging, Kind, Timestamp, Value, Window};
 
 /// The weight of the oldest slot of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,14 +38,14 @@ pub fn share_after(start: Timestamp, end: Timestamp, now: Timestamp, from: Times
 }
 
 /// Returns the combined value of the aggregates when the slot that starts at `oldest` counts by `share` only (0 to 1).
-/// Returns `None` where there is no value, for a mean of fewer than `min_samples` measurements, and for the kinds that
+/// Returns `None` where there is no value, for a mean of too few measurements, and for the kinds that
 /// cannot be weighted: extremes, newest values and sketches.
 pub fn weighted_value(
     kind: Kind,
     aggregates: &[(Timestamp, Aggregate)],
     oldest: Timestamp,
     share: f64,
-    min_samples: i64,
+    averaging: Averaging,
 ) -> Option<Value> {
     // Amounts stay within ±(2^53 − 1), so sums of integers are exact here. Only the oldest slot's share is rounded.
     let (mut sum, mut count, mut samples) = (0.0, 0.0, 0i64);
@@ -70,8 +70,8 @@ pub fn weighted_value(
     // Adding 0.0 turns −0 into 0.
     match kind {
         Kind::Sum | Kind::Distinct => Some(Value::Real(sum + 0.0)),
-        Kind::Mean if count > 0.0 && samples >= min_samples => Some(Value::Real(sum / count + 0.0)),
-        Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => None,
+        Kind::Mean => averaging.score_of_parts(sum, count, samples),
+        Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => None,
     }
 }
 
@@ -97,13 +97,16 @@ mod tests {
             assert_eq!(remaining_share(&window, hour(12).plus_millis(minutes * 60_000)), share, "{minutes}");
         }
         let aggregates = [sum(10, 8), sum(11, 3), sum(12, 1)];
-        let value = |share| weighted_value(Kind::Sum, &aggregates, hour(10), share, 1);
+        let value = |share| weighted_value(Kind::Sum, &aggregates, hour(10), share, Averaging::PLAIN);
         assert_eq!(value(1.0), Some(Value::Real(12.0)));
         assert_eq!(value(0.25), Some(Value::Real(6.0)));
         assert_eq!(value(0.0), Some(Value::Real(4.0)));
         // There is nothing in the oldest slot, so there is nothing to weight.
-        assert_eq!(weighted_value(Kind::Distinct, &aggregates[1..], hour(10), 0.25, 1), Some(Value::Real(4.0)));
-        assert_eq!(weighted_value(Kind::Sum, &[], hour(10), 0.5, 1), Some(Value::Real(0.0)));
+        assert_eq!(
+            weighted_value(Kind::Distinct, &aggregates[1..], hour(10), 0.25, Averaging::PLAIN),
+            Some(Value::Real(4.0))
+        );
+        assert_eq!(weighted_value(Kind::Sum, &[], hour(10), 0.5, Averaging::PLAIN), Some(Value::Real(0.0)));
     }
 
     #[test]
@@ -119,17 +122,23 @@ mod tests {
         let mean = |index, sum, count| (hour(index), Aggregate::Mean { sum: Amount(sum), count });
         let aggregates = [mean(10, 100, 4), mean(12, 30, 1)];
         assert_eq!(
-            weighted_value(Kind::Mean, &aggregates, hour(10), 0.5, 1),
+            weighted_value(Kind::Mean, &aggregates, hour(10), 0.5, Averaging::PLAIN),
             Some(Value::Real((50.0 + 30.0) / (2.0 + 1.0)))
         );
-        assert_eq!(weighted_value(Kind::Mean, &aggregates, hour(10), 0.5, 6), None);
-        assert_eq!(weighted_value(Kind::Mean, &aggregates[..1], hour(10), 0.0, 1), None);
-        assert_eq!(weighted_value(Kind::Mean, &[], hour(10), 0.5, 1), None);
+        assert_eq!(
+            weighted_value(Kind::Mean, &aggregates, hour(10), 0.5, Averaging { min_samples: 6, ..Averaging::PLAIN }),
+            None
+        );
+        assert_eq!(weighted_value(Kind::Mean, &aggregates[..1], hour(10), 0.0, Averaging::PLAIN), None);
+        assert_eq!(weighted_value(Kind::Mean, &[], hour(10), 0.5, Averaging::PLAIN), None);
     }
 
     #[test]
     fn extremes_have_no_weighted_value() {
-        assert_eq!(weighted_value(Kind::Max, &[(hour(10), Aggregate::Extreme(Amount(1)))], hour(10), 0.5, 1), None);
-        assert_eq!(weighted_value(Kind::Max, &[], hour(10), 0.5, 1), None);
+        assert_eq!(
+            weighted_value(Kind::Max, &[(hour(10), Aggregate::Extreme(Amount(1)))], hour(10), 0.5, Averaging::PLAIN),
+            None
+        );
+        assert_eq!(weighted_value(Kind::Max, &[], hour(10), 0.5, Averaging::PLAIN), None);
     }
 }

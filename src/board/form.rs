@@ -103,6 +103,10 @@ pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     number.map(|number| whole_number(&number, SHARDS)).transpose()
 }
 
+pub(super) fn prior_weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    whole_number(&Value::deserialize(deserializer)?, 1..=1_000_000)
+}
+
 pub(super) fn archive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     whole_number(&Value::deserialize(deserializer)?, 0..=Season::MAX_ARCHIVE)
 }
@@ -154,6 +158,7 @@ mod tests {
             keep: Some(Span::DAY),
             mode: Mode::FromFirst,
             min_samples: 2,
+            prior: serde_json::from_str(r#"{"mean":3.5,"weight":10}"#).unwrap(),
             max_values: Some(2),
             max_keys: Some(2),
             stamp: Stamp::End,

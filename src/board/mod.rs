@@ -23,6 +23,7 @@
 mod aggregate;
 mod amount;
 mod archive;
+mod averaging;
 #[expect(clippy::module_inception, reason = "the file has the type `Board`")]
 mod board;
 mod board_track;
@@ -71,6 +72,7 @@ mod window_slots;
 pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use archive::{ArchiveTop, Packed};
+pub use averaging::{Averaging, Prior};
 pub use board::{Board, Epoch, Generation, PartitionNumbers};
 pub use board_track::{BoardEdition, BoardTrack};
 pub use calendar::{Calendar, SlotError};

@@ -16,10 +16,8 @@ impl Weight {
 
     /// Parses a number without a sign. Returns `None` if it cannot be a weight.
     pub fn parse(text: &str) -> Option<Self> {
-        // With the fewest decimals, so that equal weights are equal values.
-        let parsed = |decimals| Some(Score { units: Amount::parse(text, decimals).ok()?.0, decimals });
-        let weight = (0..=Decimals::MAX).filter_map(Decimals::new).find_map(parsed)?;
-        (weight.units > 0).then_some(Self(weight))
+        // It has the fewest decimals, so equal weights are equal values.
+        Score::parse(text).filter(|weight| weight.units > 0).map(Self)
     }
 
     /// Returns the weight as a number, with the fewest decimals.
@@ -29,6 +27,12 @@ impl Weight {
 
     fn is_negative(self) -> bool {
         self.0.units < 0
+    }
+}
+
+impl From<u32> for Weight {
+    fn from(number: u32) -> Self {
+        Self(Score { units: number.into(), decimals: Decimals::NONE })
     }
 }
 

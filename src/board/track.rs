@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    Aggregate, Amount, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind, Layout,
-    Metric, Mode, Order, Packed, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength, WindowSlots,
+    Aggregate, Amount, Averaging, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind,
+    Layout, Metric, Mode, Order, Packed, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength, WindowSlots,
 };
 
 /// A day, in milliseconds.
@@ -71,7 +71,7 @@ pub struct Track {
     kept: u32,
     is_ranked: bool,
     cover: Cover,
-    min_samples: i64,
+    averaging: Averaging,
     /// The calendar whose slots begin with the boundaries at which the ranks are noted, if they are.
     boundaries: Option<Calendar>,
     /// The end of the period, if the track is that of the current period of a season.
@@ -102,7 +102,7 @@ impl Track {
             kept,
             is_ranked: own.ranked,
             cover: own.cover,
-            min_samples: i64::from(own.min_samples),
+            averaging: own.averaging(),
             boundaries: own.boundaries_of_track(edition),
             ends: None,
             packed: None,
@@ -256,14 +256,14 @@ impl Track {
         self.edition.most_keys().filter(|_| self.is_ranked)
     }
 
-    /// Returns, for AVG, the number of measurements that a subject needs to be ranked.
-    pub fn min_samples(&self) -> i64 {
-        self.min_samples
+    /// Returns, for AVG, how measurements make a score.
+    pub fn averaging(&self) -> Averaging {
+        self.averaging
     }
 
     /// Returns the combined value of the aggregates: a subject's score, or the value of a window. See [`Kind::value`].
     pub fn value<'a>(&self, aggregates: impl IntoIterator<Item = &'a Aggregate>) -> Option<Value> {
-        self.kind().value(aggregates, self.min_samples)
+        self.kind().value(aggregates, self.averaging)
     }
 
     /// Returns the largest magnitude that one subject may hold in one slot, in units: (2^53 − 1) / (2 x slots). With

@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
-    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Season, Span, Stamp,
+    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Season, Span, Stamp,
 };
 use crate::service::IdCost;
 
@@ -48,6 +48,10 @@ pub(super) struct DefinitionShown {
     /// Number of measurements that a subject needs to be ranked, for AVG.
     #[schema(minimum = 1)]
     min_samples: u32,
+    /// Measurements that each subject has beside its own, for AVG. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    prior: Option<Prior>,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
@@ -139,6 +143,7 @@ impl DefinitionShown {
             mode: definition.mode,
             keep: definition.keep,
             min_samples: definition.min_samples,
+            prior: definition.prior,
             max_values: definition.max_values,
             max_keys: definition.most_keys(),
             stamp: definition.stamp,

@@ -83,7 +83,8 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
     if counted(&old.metric) != counted(&new.metric) {
         stops.push(format!("queries and rules by the metric {}: it is not that of the edition", old.metric));
     }
-    let scores_differ = counted(&old.metric) != counted(&new.metric) || old.order != new.order;
+    let scores_differ =
+        counted(&old.metric) != counted(&new.metric) || old.order != new.order || old.prior != new.prior;
     if scores_differ && tiers.is_some_and(Tiers::have_scores) {
         stops.push("tiers by score: their bounds stay, while scores are other ones; see GET …/tiers".to_owned());
     }

@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{response, schemas};
 use crate::board::{
-    Aggregate, Amount, Decimals, RankingTiers, Shown, Subject, Timestamp, Track, Value, Visibility, Window,
+    Aggregate, Amount, Averaging, Decimals, RankingTiers, Shown, Subject, Timestamp, Track, Value, Visibility, Window,
 };
 use crate::service::About;
 
@@ -99,7 +99,7 @@ impl SubjectSlot {
         let shown = |value: Value| value.shown(track.decimals());
         let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
-        let mut value = track.kind().value([&aggregate], 1);
+        let mut value = track.kind().value([&aggregate], Averaging::PLAIN);
         match &aggregate {
             Aggregate::Sum(_) => count = value.take().map(shown),
             Aggregate::Mean { sum: units, count: times } => {

@@ -485,7 +485,7 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
                 Over::From(from) => share_after(oldest, track.calendar().next(oldest), frame.as_of, from),
                 Over::Whole | Over::Last(_) => remaining_share(&frame.window, frame.as_of),
             };
-            weighted_value(track.kind(), &contents.aggregates, oldest, share, track.min_samples())
+            weighted_value(track.kind(), &contents.aggregates, oldest, share, track.averaging())
         }
     };
     let measured = measured(&track, &contents);

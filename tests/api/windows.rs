@@ -186,6 +186,38 @@ async fn a_mean_is_shown_with_sum_and_count() {
 }
 
 #[actix_web::test]
+async fn a_prior_is_part_of_values_and_not_of_sums_and_counts() {
+    let site = Site::new().await;
+    let prior = json!({"mean": 3.5, "weight": 10});
+    let definition = json!({"metric": "AVG(3h, rating, stars, film)", "slot": "1h", "decimals": 1, "prior": prior});
+    define(&site, "films", definition).await;
+    assert_eq!(site.client.get("/v1/boards/films").await.body["prior"], prior);
+    let rated = |stars: f64| ("2026-01-02T09:30:00Z", json!({"film": "f", "stars": stars}));
+    record_events(&site, "rating", &[rated(5.0), rated(4.0)]).await;
+    let standing = site.client.get("/v1/boards/films/subjects/f").await.body;
+    assert_eq!((&standing["score"], &standing["slots"][0]["value"]), (&json!(44.0 / 12.0), &json!(4.5)), "{standing}");
+    let whole = window(&site, "films", "f", "").await.body;
+    assert_eq!((&whole["count"], &whole["sum"], &whole["value"]), (&json!(2), &json!(9), &json!(44.0 / 12.0)));
+    let queried = json!({"queries": [{"metric": "AVG(3h, rating, stars, film)", "fields": {"film": "f"}}]});
+    let answer = site.client.post("/v1/query", queried).await.body;
+    assert_eq!(answer["answers"][0]["value"], json!(44.0 / 12.0), "{answer}");
+    for (prior, says) in [
+        (json!({"mean": 3.55, "weight": 1}), "times 'weight'"),
+        (json!({"mean": 3.5, "weight": 0}), "from 1 to 1000000"),
+        (json!({"mean": "3", "weight": 1}), "is not a number"),
+        (json!({"mean": 3}), "weight"),
+    ] {
+        let definition = json!({"metric": "AVG(3h, rating, stars, film)", "slot": "1h", "decimals": 1, "prior": prior});
+        let refused = site.client.put("/v1/boards/other", definition).await;
+        assert!(refused.status == 422 || refused.status == 400, "{refused:?}");
+        assert!(refused.text.contains(says), "{refused:?}");
+    }
+    let definition = json!({"metric": "COUNT(3h, rating, film)", "slot": "1h", "prior": prior});
+    let refused = site.client.put("/v1/boards/other", definition).await;
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("prior")), "{refused:?}");
+}
+
+#[actix_web::test]
 async fn extremes_and_estimates_show_a_value_for_each_slot() {
     let site = Site::new().await;
     define(&site, "bids", json!({"metric": "MAX(3h, bid, amount, item)", "slot": "1h"})).await;

@@ -128,7 +128,11 @@ fn a_total_has_kept_slots_beside_it_and_a_counter_neither() {
     let (main, kept) = (total.main(), total.kept_track().unwrap());
     assert_eq!((main.role(), kept.role(), kept.id()), (TrackRole::Window, TrackRole::KeptSlots, TrackId(8)));
     assert_eq!((main.is_ranked(), kept.is_ranked(), kept.slots(), main.slots()), (true, false, 3, 1));
-    assert_eq!((main.min_samples(), kept.min_samples()), (5, 1), "the fewest samples are about the total");
+    assert_eq!(
+        (main.averaging().min_samples, kept.averaging().min_samples),
+        (5, 1),
+        "the fewest samples are about the total"
+    );
     assert_eq!(total.each_window().map(|window| window.number()).collect::<Vec<_>>(), [0]);
     assert!(total.edition().has_slots() && main.is_all_time() && !kept.is_all_time());
     // The time of a sample is the end of its slot.

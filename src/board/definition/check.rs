@@ -60,6 +60,17 @@ impl Definition {
         if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
             return misplaced("min_samples", "is allowed only with AVG on ranked boards");
         }
+        if let Some(prior) = self.prior {
+            if kind != Kind::Mean {
+                return misplaced("prior", "is allowed only with AVG");
+            }
+            if prior.sum(self.decimals).is_err() {
+                return misplaced(
+                    "prior",
+                    "must have a 'mean' that times 'weight' has at most the decimals of the board",
+                );
+            }
+        }
         if self.max_values.is_some() && !kind.remembers_values() {
             return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
         }

@@ -1,14 +1,14 @@
 //! The properties of a track that its data depends on, and the sort keys of its ranking.
 
-use crate::board::{Amount, Kind, Track, Value};
+use crate::board::{Amount, Averaging, Kind, Track, Value};
 
 /// The properties of a track, copied for fast access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrackTraits {
     pub kind: Kind,
     pub ranked: bool,
-    /// For AVG: the number of measurements that a subject needs to be ranked.
-    pub min_samples: i64,
+    /// For AVG: how measurements make a score.
+    pub averaging: Averaging,
     /// For COUNT_DISTINCT: the largest number of values (and of tombstones) remembered per subject.
     pub max_values: Option<usize>,
     /// The largest number of keys with a ranking, if there is a ranking for each key.
@@ -24,7 +24,7 @@ impl TrackTraits {
         Self {
             kind: track.kind(),
             ranked: track.is_ranked(),
-            min_samples: track.min_samples(),
+            averaging: track.averaging(),
             max_values: track.max_values().map(|most| most as usize),
             most_keys: track.most_keys().map(|most| most as usize),
             counter_duration: track.is_from_first().then(|| track.length().approximate_millis()),
@@ -89,7 +89,7 @@ mod tests {
         let traits = |kind| TrackTraits {
             kind,
             ranked: true,
-            min_samples: 1,
+            averaging: Averaging::PLAIN,
             max_values: None,
             most_keys: None,
             counter_duration: None,

@@ -59,7 +59,7 @@ pub(super) async fn complete(
     key: &RankingKey,
 ) -> Result<Option<Timestamp>, ServerFailure> {
     let track = &part.track;
-    if track.min_samples() > 1 {
+    if track.averaging().min_samples > 1 {
         // The next sample of such a subject may rank it, with those that have expired.
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Tests of AVG: sums and counts per slot, and their quotient.
 
-use rolltop::board::{Aggregate, Amount, Order, Value};
+use rolltop::board::{Aggregate, Amount, Decimals, Definition, Order, Value};
 use rolltop::store::{Outcome, Rejection};
 
 use crate::given::{With, definition, mean, plus};
@@ -95,6 +95,48 @@ pub async fn means_of_fewer_than_min_samples_are_not_ranked(site: Site) {
     site.audit(&board).await;
     site.count(&board, vec![plus("a", 0), plus("b", 1)]).await;
     assert_eq!(site.means(&board).await, [(1, "a".to_owned(), 101.0 / 3.0), (2, "b".to_owned(), 1.0)]);
+}
+
+pub async fn a_prior_draws_few_measurements_to_its_mean(site: Site) {
+    // 35 units, ten times.
+    let prior = serde_json::from_value(serde_json::json!({"mean": 3.5, "weight": 10})).unwrap();
+    let mut definition = Definition { prior: Some(prior), ..definition(METRIC, "1h") };
+    definition.decimals = Decimals::new(1).unwrap();
+    definition.windows = vec!["2h/1h".parse().unwrap(), "all".parse().unwrap()];
+    let board = site.define("prior", &definition).await;
+    let mixed = |sum: i64, count: i64| mean(sum + 350, count + 10);
+    let eight = "2026-01-01T08:10:00Z";
+    let many: Vec<_> = (0..90).map(|_| plus("many", 45).at(eight)).collect();
+    let seven = "2026-01-01T07:10:00Z";
+    let scores =
+        site.score(&board, [vec![plus("two", 50), plus("two", 50), plus("old", 50).at(seven)], many].concat()).await;
+    assert_eq!(scores[1], Outcome::Counted { score: mixed(100, 2) });
+    for (subject, expected) in
+        [("two", mixed(100, 2)), ("many", mixed(4_050, 90)), ("old", mixed(50, 1)), ("none", None)]
+    {
+        assert_eq!(site.value(&board, subject).await, expected, "{subject}");
+    }
+    let real = |value: Option<Value>| value.unwrap().as_f64();
+    let lines = [("many", mixed(4_050, 90)), ("two", mixed(100, 2)), ("old", mixed(50, 1))];
+    let lines = lines.map(|(subject, score)| (subject.to_owned(), real(score)));
+    let ranked: Vec<_> = site.means(&board).await.into_iter().map(|(_, subject, score)| (subject, score)).collect();
+    assert_eq!(ranked, lines, "two of 5.0 do not lead 90 of 4.5");
+    assert_eq!(site.newest(&board, "two", 1).await, mixed(100, 2));
+    assert_eq!(site.newest(&board, "many", 1).await, None, "which has no measurement of its own there");
+
+    // Measurements leave, the prior stays, and goes with the last one.
+    site.count(&board, vec![plus("two", 50).at("2026-01-01T09:30:00Z").undone()]).await;
+    site.clock("2026-01-01T10:10:00Z").await;
+    assert_eq!((site.value(&board, "two").await, site.value(&board, "old").await), (mixed(50, 1), None));
+    site.audit(&board).await;
+    site.clock("2026-01-01T11:10:00Z").await;
+    assert_eq!(site.value(&board, "many").await, None);
+    site.audit(&board).await;
+
+    let unranked = Definition { ranked: false, windows: Vec::new(), ..definition };
+    let board = site.define("unranked", &unranked).await;
+    site.count(&board, vec![plus("two", 50), plus("two", 40)]).await;
+    assert_eq!(site.value(&board, "two").await, mixed(90, 2));
 }
 
 pub async fn means_equal_the_f64_quotient_bit_for_bit(site: Site) {

@@ -372,6 +372,7 @@ contract! {
         means::means_are_ranked_by_quotient,
         means::means_of_zero_or_less_are_ranked,
         means::means_of_fewer_than_min_samples_are_not_ranked,
+        means::a_prior_draws_few_measurements_to_its_mean,
         means::means_equal_the_f64_quotient_bit_for_bit,
         means::sums_of_means_beyond_the_slot_bound_are_rejected,
         means::a_retracted_mean_item_is_subtracted_from_its_original_slot,

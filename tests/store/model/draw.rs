@@ -138,6 +138,9 @@ fn any_definition_without_keys(rng: &mut StdRng) -> Definition {
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);
     }
+    if kind == Kind::Mean && rng.random_bool(0.3) {
+        wanted.prior = serde_json::from_value(serde_json::json!({"mean": 25, "weight": 3})).ok();
+    }
     add_windows(rng, wanted)
 }
 
@@ -181,6 +184,9 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
     }
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);
+    }
+    if kind == Kind::Mean && rng.random_bool(0.3) {
+        wanted.prior = serde_json::from_value(serde_json::json!({"mean": 25, "weight": 3})).ok();
     }
     if rng.random_bool(0.4) {
         let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo", "manual", "manual"]);

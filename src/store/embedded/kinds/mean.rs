@@ -42,7 +42,7 @@ impl StoredKind for Mean {
     fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
         let sum = holdings.subjects.cells_from(id, first).map(|cell| cell.amount).sum();
         let count: i64 = (first..holdings.subjects.cell_count(id)).map(|at| holdings.second(id, at)).sum();
-        Value::mean(sum, count).filter(|_| count >= holdings.traits.min_samples)
+        holdings.traits.averaging.score(sum, count)
     }
 
     fn sort_key_without(&self, holdings: &mut Holdings, id: u32, _sort_key: i64, _amount: i64) -> i64 {
@@ -145,7 +145,7 @@ impl Holdings {
     /// Returns the sort key of the mean of all cells. O(1).
     fn mean_sort_key(&self, id: u32) -> i64 {
         let total = self.subjects.state::<CellPairs>().and_then(|pairs| pairs.total(id));
-        let enough = total.filter(|total| total.second >= self.traits.min_samples);
-        self.traits.sort_key_of_score(enough.and_then(|total| Value::mean(total.first, total.second)))
+        let score = total.and_then(|total| self.traits.averaging.score(total.first, total.second));
+        self.traits.sort_key_of_score(score)
     }
 }

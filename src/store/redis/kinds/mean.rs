@@ -1,7 +1,7 @@
 //! AVG.
 
 use super::redis_kind::{CellSize, Folded, RedisKind};
-use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
+use crate::board::{Aggregate, Amount, Averaging, Timestamp, Track};
 use crate::store::redis::numbers::is_exact;
 use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
@@ -9,7 +9,7 @@ use crate::store::sizing::Content;
 /// The length of sum and count, with a sum of up to five digits.
 const EXPECTED: usize = 7;
 
-/// AVG. Cells and totals are `sum,count`, and the score is sum divided by count.
+/// AVG. Cells and totals are `sum,count`, and the score is sum divided by count, each with that of the prior.
 pub(super) struct Means;
 
 impl RedisKind for Means {
@@ -18,7 +18,8 @@ impl RedisKind for Means {
     }
 
     fn option(&self, track: &Track) -> String {
-        track.min_samples().to_string()
+        let Averaging { min_samples, prior: (sum, count) } = track.averaging();
+        format!("{min_samples},{sum},{count}")
     }
 
     fn read_cell(&self, text: &[u8]) -> Option<Aggregate> {
@@ -39,8 +40,7 @@ impl RedisKind for Means {
             Aggregate::Mean { sum: more, count: times } => (sum.saturating_add(more.0), count.saturating_add(*times)),
             _ => (sum, count),
         });
-        let is_ranked = count >= track.min_samples() && count > 0;
-        let score = if is_ranked { Value::mean(sum, count) } else { None };
+        let score = track.averaging().score(sum, count);
         let total = (sum != 0 || count != 0).then(|| format!("{sum},{count}").into_bytes());
         Folded { score, total }
     }
@@ -58,7 +58,7 @@ impl RedisKind for Means {
 mod tests {
     use super::super::redis_kind::tests::board;
     use super::*;
-    use crate::board::{Board, BoardName, Generation};
+    use crate::board::{Board, BoardName, Generation, Value};
 
     #[test]
     fn a_mean_below_min_samples_has_a_total_but_no_score() {

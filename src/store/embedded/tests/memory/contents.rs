@@ -44,7 +44,7 @@ pub(super) fn live_contents(data: &TrackData) -> Vec<Content> {
             }
         };
         if traits.counter_duration.is_none() {
-            let by_definition = traits.kind.value(cells.iter().map(|(_, aggregate)| aggregate), traits.min_samples);
+            let by_definition = traits.kind.value(cells.iter().map(|(_, aggregate)| aggregate), traits.averaging);
             assert_eq!(holdings.combined_value(name, floor), by_definition);
         }
         assert!(traits.counter_duration.is_some() || cells.iter().all(|(_, aggregate)| !aggregate.is_empty()));

@@ -1,13 +1,16 @@
 -- AVG. Not a script of its own.
 --
--- ARGV  last: the number of measurements from which a subject is ranked, at least 1
+-- ARGV  last: the number of measurements from which a subject is ranked, at least 1; sum and count of the prior, the
+--       measurements that each subject has beside its own
 -- verbs  `add` a: one measurement; `undo` a: its retraction; `set` a, b: sum and count; `merge`
 --       a, b: sum and count to add
 --
--- A cell is `sum,count`, never `0,0`, and so is the total of all cells. The score is sum divided by count.
+-- A cell is `sum,count`, never `0,0`, and so is the total of all cells, both without the prior. The score is sum divided
+-- by count, each with that of the prior.
 
 local HAS_TOTALS = true
-local MIN_SAMPLES = tonumber(ARGV[#ARGV])
+local min_samples, prior_sum, prior_count = string.match(ARGV[#ARGV], '^(%d+),(%-?%d+),(%d+)$')
+local MIN_SAMPLES, PRIOR_SUM, PRIOR_COUNT = tonumber(min_samples), tonumber(prior_sum), tonumber(prior_count)
 
 -- Returns sum and count, or nil if the text is not valid.
 local function parse(text)
@@ -49,7 +52,7 @@ end
 
 local function score_of(acc)
   if acc.count >= MIN_SAMPLES and acc.count > 0 then
-    return string.format('%.17g', acc.sum / acc.count)
+    return string.format('%.17g', (acc.sum + PRIOR_SUM) / (acc.count + PRIOR_COUNT))
   end
 end
 
