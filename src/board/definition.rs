@@ -78,7 +78,8 @@ pub enum Stamp {
 pub struct Definition {
     /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX|LAST(window, event, value, subject)`, or
     /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the
-    /// closing parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`,
+    /// closing parenthesis: `WHERE channel = 'app'`. Several types of events are `like + comment`, with a field each
+    /// `rating: stars + review: score`, and in SUM with weights: `like*1 + comment*3 + order: amount*0.1`. Subject and counted value are a field, a prefix `prefix(ip, 24)`,
     /// or several fields `(ip, device_id)`. After the subject, `BY community` gives each value of that field, the key,
     /// a ranking of its own. The window is a duration, or `all` for all time.
     #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]

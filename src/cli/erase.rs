@@ -1,7 +1,7 @@
 //! `rolltop erase`: removes names from boards, such as all that is stored of a person: as subjects, and as values that
 //! subjects were seen with.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use rolltop_client::answers::{Defined, Removals};
 
 use super::advice;
@@ -38,23 +38,25 @@ pub(super) struct EraseArgs {
 pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     let EraseArgs { boards: pattern, subjects, by, yes, server, format } = args;
     let service = server.reached().await?;
-    let mut boards = service.boards().await?.items;
-    boards.retain(|board| pattern.includes(&board.board) && (by.is_none() || has_keys(board)));
+    let all = service.boards().await?.items.into_iter().filter(|board| pattern.includes(&board.board));
+    let mut boards = all.map(|board| Ok((metric_of(&board)?, board))).collect::<anyhow::Result<Vec<_>>>()?;
+    boards.retain(|(metric, _)| by.is_none() || metric.by.is_some());
     if boards.is_empty() {
         let kind = if by.is_some() { " and has a ranking for each key" } else { "" };
         bail!("no board is '{pattern}'{kind}; `rolltop boards` lists those that there are");
     }
-    let names: Vec<&str> = boards.iter().map(|board| board.board.as_str()).collect();
+    let names: Vec<&str> = boards.iter().map(|(_, board)| board.board.as_str()).collect();
     let shown: Vec<_> = subjects.iter().take(5).map(|subject| printable(subject)).collect();
     let more = if subjects.len() > shown.len() { ", …" } else { "" };
     let names = names.join(", ");
     confirm(&format!("Remove {}{more} from {names}? This cannot be undone.", shown.join(", ")), yes)?;
     let (mut rows, mut answers, mut failed) = (Vec::new(), Vec::new(), 0);
-    for defined in &boards {
+    for (metric, defined) in &boards {
         let board = service.board(&defined.board);
-        let all_keys = (by.is_none() && has_keys(defined)).then_some(true);
+        let all_keys = (by.is_none() && metric.by.is_some()).then_some(true);
         let (mut removed, mut values, mut left) = (0, 0, 0);
-        let mut is_approximate = counts_approximately(defined);
+        // Such a board stores no values.
+        let mut is_approximate = matches!(metric.function, Function::ApproxCountDistinct { .. });
         // Where one board fails, the others are done all the same: what is left is known.
         let mut error = None;
         for some in subjects.chunks(MOST) {
@@ -94,13 +96,14 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     }
 }
 
-fn has_keys(board: &Defined) -> bool {
-    board.metric.parse::<Metric>().is_ok_and(|metric| metric.by.is_some())
-}
-
-/// Returns whether a board counts values approximately, and so stores none.
-fn counts_approximately(board: &Defined) -> bool {
-    board.metric.parse::<Metric>().is_ok_and(|metric| matches!(metric.function, Function::ApproxCountDistinct { .. }))
+/// Returns the metric of a board. It says what there is to remove, so nothing is removed if it cannot be read.
+fn metric_of(board: &Defined) -> anyhow::Result<Metric> {
+    board.metric.parse().with_context(|| {
+        let Defined { board, metric, .. } = board;
+        format!(
+            "board '{board}' has the metric {metric}, which this version cannot read; use the rolltop of the server"
+        )
+    })
 }
 
 /// Returns the state of a board that is done, with what stays there.

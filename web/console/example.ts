@@ -18,12 +18,15 @@ export function exampleEvent(metric: string, key: string | null): object | null 
   if (/\sWHERE\s/.test(metric)) return null;
   if (key !== null && !/^[\w.]+$/.test(by ?? "")) return null;
   const name = metric.slice(0, metric.indexOf("("));
-  const [, type, ...rest] = argumentsOf(metric).flatMap((argument) => argument.split(" BY "));
+  const [, terms = "", ...rest] = argumentsOf(metric).flatMap((argument) => argument.split(" BY "));
+  // The first of the types that count. If it is the only one, without a weight, its field is an argument of its own.
+  const [, type, field, more] = /^([\w.-]+)(?:: ([\w.-]+))?(.*)$/.exec(terms) ?? [];
   if (!type || rest.length === 0) return null;
-  const hasValue = ["SUM", "AVG", "MIN", "MAX", "LAST"].includes(name);
+  const hasValue = field === undefined && more === "" && ["SUM", "AVG", "MIN", "MAX", "LAST"].includes(name);
   const fields: Record<string, string | number> = {};
   for (const field of rest.flatMap(fieldsOf)) fields[field] = `${field.replace(/_?id$/, "") || field}-1`;
-  if (hasValue && rest[0]) for (const field of fieldsOf(rest[0])) fields[field] = 5;
+  if (hasValue && rest[0]) for (const value of fieldsOf(rest[0])) fields[value] = 5;
+  if (field !== undefined) fields[field] = 5;
   if (Object.values(fields).length === 0) return null;
   if (by !== null && key !== null) fields[by] = key;
   return { type, fields };

@@ -251,13 +251,18 @@ export interface components {
             mode: "sliding" | "from_first";
             /** @description The earlier time whose ranks lines show: `1h`, `1d` or `period`. Absent if they show none. */
             movement?: string;
-            /** @description Notes about windows in which one slot is a large part. Absent if there are none. */
+            /**
+             * @description Notes about windows in which one slot is a large part, and about decimals of amounts with a weight. Absent if there
+             *     are none.
+             */
             notes?: string[];
             /**
              * @description Order of the ranking: highest or lowest score first.
              * @enum {string}
              */
             order: "desc" | "asc";
+            /** @description Measurements that each subject has beside its own, for AVG. Absent if there are none. */
+            prior?: components["schemas"]["Prior"];
             /** @description Whether the board has a ranking. Subjects of unranked boards are read one by one. */
             ranked: boolean;
             /** @description The season, with its defaults. Absent if the board has none. */
@@ -516,7 +521,8 @@ export interface components {
             /**
              * @description `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX|LAST(window, event, value, subject)`, or
              *     `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the
-             *     closing parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`,
+             *     closing parenthesis: `WHERE channel = 'app'`. Several types of events are `like + comment`, with a field each
+             *     `rating: stars + review: score`, and in SUM with weights: `like*1 + comment*3 + order: amount*0.1`. Subject and counted value are a field, a prefix `prefix(ip, 24)`,
              *     or several fields `(ip, device_id)`. After the subject, `BY community` gives each value of that field, the key,
              *     a ranking of its own. The window is a duration, or `all` for all time.
              */
@@ -543,6 +549,7 @@ export interface components {
              * @enum {string}
              */
             order?: "desc" | "asc";
+            prior?: components["schemas"]["Prior"] | null;
             /**
              * @description Whether the board has a ranking. An unranked board needs no rollover; its subjects are read one by one, for
              *     example as features of rules. Default: `true`.
@@ -1597,6 +1604,22 @@ export interface components {
             total?: number;
             /** @description The first lines of the ranking. Absent like `total`. */
             winners?: components["schemas"]["RankingEntry"][];
+        };
+        /**
+         * @description Measurements that every subject has beside its own, all with the same value: few measurements then do not lead a
+         *     ranking. The score is the *Bayesian mean*, (sum + `mean` x `weight`) / (count + `weight`).
+         */
+        Prior: {
+            /**
+             * Format: double
+             * @description Their value. Times `weight` it has at most the `decimals` of the board.
+             */
+            mean: number;
+            /**
+             * Format: int32
+             * @description Their number.
+             */
+            weight: number;
         };
         /** @description A refused request, as defined by RFC 9457. Further members depend on the code. */
         Problem: {

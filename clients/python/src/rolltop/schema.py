@@ -361,6 +361,11 @@ class Period(TypedDict):
     start: str
 
 
+class Prior(TypedDict):
+    mean: Number
+    weight: int
+
+
 class Problem(TypedDict):
     board: NotRequired[str]
     code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'unknown_source', 'source_behind', 'source_waits', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'successor_not_full', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
@@ -680,6 +685,7 @@ class CanonicalDefinition(TypedDict):
     movement: NotRequired[str]
     notes: NotRequired[list[str]]
     order: Literal['desc', 'asc']
+    prior: NotRequired[Prior]
     ranked: bool
     season: NotRequired[Season]
     shards: int | None
@@ -727,6 +733,7 @@ class Definition(TypedDict):
     mode: NotRequired[Literal['sliding', 'from_first']]
     movement: NotRequired[str]
     order: NotRequired[Literal['desc', 'asc']]
+    prior: NotRequired[Prior | None]
     ranked: NotRequired[bool]
     season: NotRequired[Season]
     shards: NotRequired[int]
