@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     BoardEdition, BoardName, BoardTrack, Decimals, Definition, DefinitionError, Edition, EditionRole, Kind,
-    OtherEdition, Redivision, Span, Timestamp, Track, TrackId, WindowLength,
+    OtherEdition, Redivision, Scale, Span, Timestamp, Track, TrackId, WindowLength,
 };
 
 /// A day, in milliseconds: the longest dedupe horizon unless the definition has one.
@@ -218,6 +218,10 @@ impl Board {
     }
 
     /// Returns the decimals of scores in the current edition.
+    pub fn scale(&self) -> Scale {
+        self.edition().scale()
+    }
+
     pub fn decimals(&self) -> Decimals {
         self.edition().decimals()
     }

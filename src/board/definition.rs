@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{
-    Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Season, SlotError, Span,
-    WindowLength, form,
+    Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale, Season,
+    SlotError, Span, TieBreak, WindowLength, form,
 };
 
 /// The largest number of slots that a window may have.
@@ -132,6 +132,10 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub prior: Option<Prior>,
+    /// Second key by which subjects with the same score are ordered, for COUNT, SUM, MIN, MAX and LAST. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub tie_break: Option<TieBreak>,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
     /// dropped, and responses have `capped` true. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
@@ -256,7 +260,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 19] = [
+    pub const KEYS: [&str; 20] = [
         "metric",
         "slot",
         "decimals",
@@ -268,6 +272,7 @@ impl Definition {
         "keep",
         "min_samples",
         "prior",
+        "tie_break",
         "max_values",
         "max_keys",
         "stamp",
@@ -304,6 +309,7 @@ impl Definition {
             mode: Mode::Sliding,
             min_samples: 1,
             prior: None,
+            tie_break: None,
             max_values: None,
             max_keys: None,
             stamp: Stamp::Start,
@@ -339,7 +345,7 @@ impl Definition {
     pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, ..self.clone() };
+        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, tie_break: None, ..self.clone() };
         Some(Definition { metric, ranked: false, ..own })
     }
 
@@ -361,6 +367,11 @@ impl Definition {
     /// Returns the largest number of keys with a ranking, if the metric has `BY`.
     pub fn most_keys(&self) -> Option<u32> {
         self.metric.by.as_ref().map(|_| self.max_keys.unwrap_or(Self::DEFAULT_MAX_KEYS))
+    }
+
+    /// Returns the unit of the board's numbers.
+    pub fn scale(&self) -> Scale {
+        Scale::new(self.decimals, self.order, self.tie_break.as_ref())
     }
 
     /// Returns how the measurements of AVG make a score.

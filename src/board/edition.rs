@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Packed, Period, Timestamp, Track, TrackId,
-    TrackRole,
+    AmountError, Change, Decimals, Definition, DefinitionError, Event, FieldFault, Kind, Mode, Order, Packed, Period,
+    Scale, Score, Subject, Timestamp, Track, TrackId, TrackRole,
 };
 
 /// The reason why an edition does not accept samples.
@@ -168,6 +168,29 @@ impl Edition {
         self.definition.decimals
     }
 
+    /// Returns the unit of the numbers of the edition.
+    pub fn scale(&self) -> Scale {
+        self.main().scale()
+    }
+
+    /// Returns the effect of an event on the edition: see [`Metric::contribution`](super::Metric::contribution). With its
+    /// second key, if there are such.
+    pub fn contribution(&self, event: &Event) -> Result<Option<(Subject, Change)>, FieldFault> {
+        let Definition { metric, tie_break, .. } = self.definition();
+        let contribution = metric.contribution(event, self.decimals())?;
+        match (contribution, tie_break) {
+            (Some((subject, Change::Amount(amount))), Some(tie_break)) => {
+                let key = tie_break.key_of(&event.fields)?;
+                let number = self.scale().number(amount, key).ok_or_else(|| {
+                    let amount = Score { units: amount.0, decimals: self.decimals() };
+                    FieldFault::Amount { field: "tie_break".into(), source: AmountError::out_of_range(amount) }
+                })?;
+                Ok(Some((subject, Change::Amount(number))))
+            }
+            (contribution, _) => Ok(contribution),
+        }
+    }
+
     /// Returns whether increments and samples of this form are accepted.
     pub fn takes(&self, change: &Change) -> bool {
         match change {
@@ -188,7 +211,9 @@ impl Edition {
     /// what the other one has, where their slots allow it.
     pub fn counts_same_items_as(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.definition(), other.definition());
-        ours.metric.same_but_window(&theirs.metric) && ours.decimals == theirs.decimals
+        ours.metric.same_but_window(&theirs.metric)
+            && self.scale() == other.scale()
+            && ours.tie_break == theirs.tie_break
     }
 
     /// Returns whether a sample of one of them is a sample of the other one: both take samples, for the same slots.

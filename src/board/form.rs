@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, FurtherWindow, MAX_SHARDS, Season};
+use super::{Decimals, FurtherWindow, MAX_SHARDS, Season, TieBreak};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -103,6 +103,26 @@ pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     number.map(|number| whole_number(&number, SHARDS)).transpose()
 }
 
+pub(super) fn most_of_ties<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let within = |most: &u64| (1..=TieBreak::MOST).contains(most);
+    let whole = value.as_u64().or_else(|| value.as_f64().filter(|most| most.fract() == 0.0).map(|most| most as u64));
+    whole
+        .filter(within)
+        .ok_or_else(|| D::Error::custom(format!("{value} is not a whole number from 1 to {}", TieBreak::MOST)))
+}
+
+/// The field of events that has their second key, unless another one is named.
+const TIE_BREAK: &str = "tie_break";
+
+pub(super) fn tie_break() -> Box<str> {
+    TIE_BREAK.into()
+}
+
+pub(super) fn is_tie_break(field: &str) -> bool {
+    field == TIE_BREAK
+}
+
 pub(super) fn prior_weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     whole_number(&Value::deserialize(deserializer)?, 1..=1_000_000)
 }
@@ -159,6 +179,7 @@ mod tests {
             mode: Mode::FromFirst,
             min_samples: 2,
             prior: serde_json::from_str(r#"{"mean":3.5,"weight":10}"#).unwrap(),
+            tie_break: serde_json::from_str(r#"{"most":10,"order":"asc"}"#).unwrap(),
             max_values: Some(2),
             max_keys: Some(2),
             stamp: Stamp::End,

@@ -3,7 +3,7 @@
 //! - [`Timestamp`]: an instant in milliseconds; [`Span`]: a duration as users write it (`24h`);
 //!   [`WindowLength`]: the length of a metric's window, which may be all time; [`FurtherWindow`]: `7d/6h`.
 //! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
-//! - [`Amount`] and [`Decimals`]: exact scaled integers.
+//! - [`Amount`] and [`Decimals`]: exact scaled integers; [`Scale`]: what the numbers of a board are.
 //! - [`BoardName`], [`Subject`], [`RankingKey`], [`EventId`]: names, validated when they are parsed.
 //! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Terms`]: the types of events that count; [`Definition`]: everything that stored data depends on.
 //! - [`Board`]: a name with an [`Edition`], a rule that counts in one or several [`Track`]s; [`BoardTrack`]: one of
@@ -51,6 +51,7 @@ mod percentile;
 mod redivision;
 mod rule;
 mod sample;
+mod scale;
 mod season;
 mod sketch;
 mod source;
@@ -98,6 +99,7 @@ pub use percentile::{Percentile, PercentileError};
 pub use redivision::Redivision;
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
+pub use scale::{Scale, TieBreak};
 pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use source::{Position, PositionError, SourceName, SourceNameError, SourceNumber};

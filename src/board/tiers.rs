@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{AmountError, BoardTrack, Decimals, Kind, Order, Percentile, Track, Value};
+use super::{AmountError, BoardTrack, Decimals, Kind, Order, Percentile, Scale, Track, Value};
 
 /// The tiers of a board, the best first. They hold for each of its rankings: of each window and of each key.
 ///
@@ -119,6 +119,7 @@ impl Tiers {
                     error => Err(error),
                 });
                 let score = score.map_err(|error| TiersError::Score { name: name.clone(), error })?;
+                // A bound has no second key.
                 *text = score.shown(track.decimals()).to_string();
             }
         }
@@ -182,6 +183,7 @@ impl From<&Tier> for TierForm {
 #[derive(Debug)]
 pub struct RankingTiers<'a> {
     order: Order,
+    scale: Scale,
     bounds: Vec<(&'a Arc<str>, Bound)>,
 }
 
@@ -204,7 +206,7 @@ impl<'a> RankingTiers<'a> {
             };
             (name, bound)
         });
-        Some(Self { order: track.order(), bounds: bounds.collect() })
+        Some(Self { order: track.order(), scale: track.scale(), bounds: bounds.collect() })
     }
 
     /// Returns the name of the best tier of a ranked subject, if it is in one. `not_worse` is the number of ranked
@@ -214,8 +216,8 @@ impl<'a> RankingTiers<'a> {
             Bound::Rank(last) => rank <= *last,
             Bound::Most(most) => not_worse.is_some_and(|not_worse| not_worse <= *most),
             Bound::Score(bound) => match self.order {
-                Order::Desc => score.as_f64() >= *bound,
-                Order::Asc => score.as_f64() <= *bound,
+                Order::Desc => score.as_units(self.scale) >= *bound,
+                Order::Asc => score.as_units(self.scale) <= *bound,
             },
         };
         self.bounds.iter().find(|(_, bound)| reaches(bound)).map(|(name, _)| *name)

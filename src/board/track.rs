@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{
     Aggregate, Amount, Averaging, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind,
-    Layout, Metric, Mode, Order, Packed, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength, WindowSlots,
+    Layout, Metric, Mode, Order, Packed, Placement, Scale, Span, Stamp, Timestamp, Value, Window, WindowLength,
+    WindowSlots,
 };
 
 /// A day, in milliseconds.
@@ -72,6 +73,7 @@ pub struct Track {
     is_ranked: bool,
     cover: Cover,
     averaging: Averaging,
+    scale: Scale,
     /// The calendar whose slots begin with the boundaries at which the ranks are noted, if they are.
     boundaries: Option<Calendar>,
     /// The end of the period, if the track is that of the current period of a season.
@@ -103,6 +105,7 @@ impl Track {
             is_ranked: own.ranked,
             cover: own.cover,
             averaging: own.averaging(),
+            scale: edition.scale(),
             boundaries: own.boundaries_of_track(edition),
             ends: None,
             packed: None,
@@ -243,7 +246,19 @@ impl Track {
     }
 
     pub fn decimals(&self) -> Decimals {
-        self.edition.decimals
+        self.scale.decimals
+    }
+
+    /// Returns the unit of the numbers of the track.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Returns the number of bits that a second key has in a number, and its greatest magnitude in a slot, if there is
+    /// one where numbers are added up. Elsewhere each number has one key.
+    pub fn keys_of_slot(&self) -> Option<(u32, i64)> {
+        let parts = if self.is_all_time() { 1 } else { 2 * i64::from(self.slots) };
+        self.scale.bits_and_bound(parts).filter(|_| self.kind() == Kind::Sum)
     }
 
     /// Returns the largest number of values that are stored for a subject, for COUNT_DISTINCT.

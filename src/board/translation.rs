@@ -3,13 +3,13 @@
 //! An event has fields, from which each edition takes what it needs. An increment or a sample of a board has only the
 //! number or the value that the current edition asks for.
 
-use super::{Amount, Change, Decimals, EXACT_MAX, Edition, Event, NotCounted};
+use super::{Amount, Change, EXACT_MAX, Edition, Event, NotCounted, Scale};
 
 impl Edition {
     /// Returns the change that an event of the board causes in this edition.
     pub fn change_of(&self, event: &Event) -> Change {
         let is_taken = !event.retract || self.takes_retractions();
-        match self.definition().metric.contribution(event, self.decimals()) {
+        match self.contribution(event) {
             Ok(Some((_, change))) if is_taken => change,
             Ok(None) => Change::Not(NotCounted::Filtered),
             Ok(Some(_)) | Err(_) => Change::Not(NotCounted::NotAccepted),
@@ -27,7 +27,7 @@ impl Edition {
         let (ours, theirs) = (&self.definition().metric, &from.definition().metric);
         let is_same = ours.function == theirs.function && ours.terms == theirs.terms;
         let counted = ours.function.counted();
-        let rescaled = |amount: Amount| rescaled(amount, from.decimals(), self.decimals());
+        let rescaled = |number: Amount| rescaled(number, from.scale(), self.scale());
         let translated = match change {
             Change::Set { sum, count } if is_same && self.has_same_samples_as(from) => {
                 rescaled(*sum).map(|sum| Change::Set { sum, count: *count })
@@ -35,7 +35,7 @@ impl Edition {
             Change::Set { .. } | Change::Forget(_) | Change::Not(_) => None,
             Change::Amount(amount) if is_same => rescaled(*amount).map(Change::Amount),
             Change::Amount(_) | Change::Seen(_) if counted.is_none() && ours.terms.count_events() => {
-                Some(Change::Amount(Amount::one(self.decimals())))
+                self.scale().number(Amount::one(self.decimals()), 0).map(Change::Amount)
             }
             Change::Amount(amount) if ours.terms.count_fields() && ours.terms == theirs.terms => {
                 rescaled(*amount).map(Change::Amount)
@@ -49,19 +49,23 @@ impl Edition {
     }
 }
 
-/// Returns the same amount with other decimals, or `None` if it has more decimals than these, or is out of range.
-fn rescaled(amount: Amount, from: Decimals, to: Decimals) -> Option<Amount> {
-    let (of, by) = (i128::from(amount.0), i128::from(Amount::one(to).0));
+/// Returns the same number in another unit, with its second key if there it has one too. `None` if it has more decimals
+/// than that unit, or is out of range.
+fn rescaled(number: Amount, from: Scale, to: Scale) -> Option<Amount> {
+    let (of, by) = (i128::from(from.amount(number).0), i128::from(Amount::one(to.decimals).0));
     let scaled = of * by;
-    let unit = i128::from(Amount::one(from).0);
+    let unit = i128::from(Amount::one(from.decimals).0);
     let units = i64::try_from(scaled / unit).ok().filter(|units| units.unsigned_abs() <= EXACT_MAX as u64)?;
-    (scaled % unit == 0).then_some(Amount(units))
+    if scaled % unit != 0 {
+        return None;
+    }
+    to.number(Amount(units), from.key(number).unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Counted, Definition, TrackId};
+    use crate::board::{Counted, Decimals, Definition, TrackId};
 
     fn edition(metric: &str, decimals: u8) -> Edition {
         let mut definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
@@ -107,6 +111,18 @@ mod tests {
             let (from, to) = (edition(from.0, from.1), edition(to.0, to.1));
             assert_eq!(to.translated(&change, &from, false), expected, "{change:?}");
         }
+        let with_keys = |metric: &str, decimals, order: &str| {
+            let mut definition = edition(metric, decimals).definition().clone();
+            let tie_break = serde_json::json!({"most": 100, "order": order});
+            definition.tie_break = serde_json::from_value(tie_break).unwrap();
+            Edition::new(TrackId(1), definition).unwrap()
+        };
+        let (from, to) = (with_keys("SUM(2h, e, v, s)", 0, "asc"), with_keys("SUM(4h, e, v, s)", 1, "desc"));
+        let change = |of: &Edition, units, key| Change::Amount(of.scale().number(Amount(units), key).unwrap());
+        assert_eq!(to.translated(&change(&from, 5, 7), &from, false), change(&to, 50, 7));
+        let plain = edition("SUM(4h, e, v, s)", 1);
+        assert_eq!(plain.translated(&change(&from, 5, -7), &from, false), amount(50));
+        assert_eq!(to.translated(&amount(5), &edition("SUM(2h, e, v, s)", 1), false), change(&to, 5, 0));
         let (sum, best) = (edition("SUM(2h, e, v, s)", 0), edition("MAX(2h, e, v, s)", 0));
         assert_eq!(best.translated(&amount(1), &sum, true), Change::Not(NotCounted::NotAccepted));
     }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Serialize, Serializer};
 
-use super::{Amount, AmountError, Decimals, Kind, Score};
+use super::{Amount, AmountError, Decimals, Kind, Scale, Score};
 
 /// A subject's score, or the value of a window.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +58,28 @@ impl Value {
         }
     }
 
-    /// Returns the value with the board's decimals, as responses show it.
-    pub fn shown(self, decimals: Decimals) -> Shown {
-        Shown { value: self, decimals }
+    /// Returns the value in the unit of its board, as responses show it: without a second key.
+    pub fn shown(self, scale: impl Into<Scale>) -> Shown {
+        let scale = scale.into();
+        let value = match self {
+            Value::Exact(number) => Value::Exact(scale.amount(number)),
+            // There are no second keys where values are not whole.
+            real @ Value::Real(_) => real,
+        };
+        Shown { value, decimals: scale.decimals }
+    }
+
+    /// Returns the value in units, without a second key.
+    pub fn as_units(self, scale: Scale) -> f64 {
+        match self {
+            Value::Exact(number) => scale.amount(number).0 as f64,
+            Value::Real(real) => real,
+        }
+    }
+
+    /// Returns the second key in the value, if its board has such.
+    pub fn key(self, scale: Scale) -> Option<i64> {
+        if let Value::Exact(number) = self { scale.key(number) } else { None }
     }
 }
 

@@ -431,21 +431,21 @@ pub(super) async fn audit(call: Call) -> Result<HttpResponse, Problem> {
     let name = call.board_name()?;
     let edition = call.service().edition(&call.caller, &name, of).await?;
     let About { of: edition, answer: report } = call.service().audit(&edition, repair).await?;
-    let (has_several, decimals) = (edition.windows().len() > 1, edition.decimals());
+    let (has_several, scale) = (edition.windows().len() > 1, edition.scale());
     let example = |(window, difference): (WindowLength, Difference)| {
         let (by, subject) = difference.subject.split();
         AuditDifference {
             window: has_several.then(|| window.to_string()),
             by,
             subject,
-            score: response::score(decimals, difference.score),
-            slots: response::score(decimals, difference.slots),
+            score: response::score(scale, difference.score),
+            slots: response::score(scale, difference.slots),
         }
     };
     Ok(response::json(&Audit {
         subjects_checked: report.subjects_checked,
         differences: report.differences,
-        worst: response::score(decimals, report.worst),
+        worst: response::score(scale, report.worst),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         missing_slots: report.missing_slots,

@@ -118,7 +118,7 @@ fn comparison_example() -> Value {
 
 impl ComparisonShown {
     pub(super) fn of(comparison: Comparison) -> Self {
-        let Comparison { windows, decimals, begun, ended, failed, tops, differences, .. } = comparison;
+        let Comparison { windows, scales, begun, ended, failed, tops, differences, .. } = comparison;
         let state = match (&ended, &failed) {
             (_, Some(_)) => "failed",
             (Some(_), None) => "done",
@@ -126,7 +126,7 @@ impl ComparisonShown {
         };
         let difference = |(subject, [board, next]): (Subject, [Option<_>; 2])| {
             let (by, subject) = subject.split();
-            let (score, next_score) = (response::score(decimals[0], board), response::score(decimals[1], next));
+            let (score, next_score) = (response::score(scales[0], board), response::score(scales[1], next));
             DifferenceShown { by, subject, score, next_score }
         };
         let top = |TopOverlap { lines, common, largest_change }| TopShown { lines, common, largest_change };
@@ -151,7 +151,7 @@ impl MirroredDifferenceShown {
     pub(super) fn of(difference: &MirroredDifference) -> Self {
         let [line, next_line] = [0, 1].map(|edition| {
             let (subject, score) = difference.lines[edition].clone()?;
-            Some(ScoredLine { subject, score: response::score(difference.decimals[edition], score) })
+            Some(ScoredLine { subject, score: response::score(difference.scales[edition], score) })
         });
         let MirroredDifference { read, key, at, position, .. } = difference;
         Self { read: read.name(), by: key.clone(), at: *at, position: *position, line, next_line }

@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
     Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Season, Span, Stamp,
+    TieBreak,
 };
 use crate::service::IdCost;
 
@@ -52,6 +53,10 @@ pub(super) struct DefinitionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     prior: Option<Prior>,
+    /// Second key by which subjects with the same score are ordered. Absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    tie_break: Option<TieBreak>,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
@@ -144,6 +149,7 @@ impl DefinitionShown {
             keep: definition.keep,
             min_samples: definition.min_samples,
             prior: definition.prior,
+            tie_break: definition.tie_break.clone(),
             max_values: definition.max_values,
             max_keys: definition.most_keys(),
             stamp: definition.stamp,

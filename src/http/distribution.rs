@@ -11,7 +11,7 @@ use super::call::Call;
 use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::response;
-use crate::board::{BoardTrack, Order, Percentile, Shown, Value};
+use crate::board::{AmountError, BoardTrack, Order, Percentile, Shown, Value};
 use crate::service::{About, AtScore};
 
 /// Maximum number of percentiles, and of scores.
@@ -98,7 +98,7 @@ pub(super) async fn distribution(call: Call) -> Result<HttpResponse, Problem> {
     let name = call.board_name()?;
     let track = call.service().window(&call.caller, &name, parameters.window()?, None).await?;
     let scores = match parameters.text("scores") {
-        Some(texts) => list("scores", texts, |text| Value::parse(text, track.kind(), track.decimals()))?,
+        Some(texts) => list("scores", texts, |text| first_with_score(text, &track))?,
         None => Vec::new(),
     };
     let is_ascending = scores.windows(2).all(|pair| pair[0] < pair[1]);
@@ -106,7 +106,7 @@ pub(super) async fn distribution(call: Call) -> Result<HttpResponse, Problem> {
         return Err(Problem::field("scores", "each of 'scores' must be greater than the one before"));
     }
     let About { of: track, answer } = call.service().distribution(&track, &percentiles, &scores).await?;
-    let shown = |value: Value| value.shown(track.decimals());
+    let shown = |value: Value| value.shown(track.scale());
     let at = percentiles.iter().zip(answer.percentiles);
     Ok(response::json(&Distribution {
         frame: RankingFrame::of(&track, &answer.frame, answer.total),
@@ -118,13 +118,24 @@ pub(super) async fn distribution(call: Call) -> Result<HttpResponse, Problem> {
     }))
 }
 
+/// Parses a score. Returns the smallest value with that score, whatever its second key is.
+fn first_with_score(text: &str, track: &BoardTrack) -> Result<Value, AmountError> {
+    match Value::parse(text, track.kind(), track.decimals())? {
+        Value::Exact(amount) => {
+            let out_of_range = || AmountError::Range { text: text.to_owned(), decimals: track.decimals().digits() };
+            track.scale().numbers_of(amount).map(|(smallest, _)| Value::Exact(smallest)).ok_or_else(out_of_range)
+        }
+        real @ Value::Real(_) => Ok(real),
+    }
+}
+
 /// Returns the ranges between scores.
 fn ranges(track: &BoardTrack, total: u64, scores: &[Value], at: &[AtScore]) -> Vec<ScoreRange> {
     let below = at.iter().map(|at| match track.order() {
         Order::Asc => at.better,
         Order::Desc => total.saturating_sub(at.better + at.equal),
     });
-    let bounds = scores.iter().map(|score| score.shown(track.decimals())).zip(below);
+    let bounds = scores.iter().map(|score| score.shown(track.scale())).zip(below);
     let (mut ranges, mut from, mut counted) = (Vec::with_capacity(scores.len() + 1), None, 0);
     for (to, below) in bounds {
         ranges.push(ScoreRange { from: from.replace(to), to: Some(to), subjects: below.saturating_sub(counted) });

@@ -129,7 +129,7 @@ impl MetricValue {
             board: track.board().name().clone(),
             by: track.key().cloned(),
             subject: subject.clone(),
-            value: response::score(track.decimals(), *value),
+            value: response::score(track.scale(), *value),
             at: answer.last_at(),
             window: WindowBounds::of(track, &contents.frame.window, contents.slots),
             capped: track.kind().remembers_values().then_some(contents.capped),

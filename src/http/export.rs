@@ -54,7 +54,8 @@ pub(super) enum Format {
     Csv,
 }
 
-const CSV_HEADER: [&str; 4] = ["rank", "subject", "score", "tier"];
+/// The columns of every board; one with second keys has `tie` too, and one with tiers `tier`.
+const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
 
 impl Format {
     /// Returns the format that the client prefers to JSON, if there is one. A format must be named in `Accept`: what
@@ -233,7 +234,7 @@ impl Writing {
         let lines = RankingLines::new(track, page.clone());
         let text = match self.format {
             Format::Ndjson => ndjson(lines.iter())?,
-            Format::Csv => csv(lines.iter(), track.tiers().is_some(), self.lines == 0)?,
+            Format::Csv => csv(lines.iter(), [track.scale().has_keys(), track.tiers().is_some()], self.lines == 0)?,
         };
         self.frame = frame_of(read);
         self.lines += page.items.len() as u64;
@@ -284,25 +285,27 @@ fn ndjson(values: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>, P
 /// Returns lines as CSV.
 fn csv<'p>(
     lines: impl IntoIterator<Item = RankingLine<'p>>,
-    with_tiers: bool,
+    [with_ties, with_tiers]: [bool; 2],
     with_header: bool,
 ) -> Result<Vec<u8>, Problem> {
     let not_written = |error: &dyn std::fmt::Display| {
         Problem::new(Code::Internal, format!("a line could not be written as CSV: {error}"))
     };
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let mut write = |record: &[&str]| writer.write_record(record).map_err(|error| not_written(&error));
-    // Only boards with tiers have their column.
-    let columns = if with_tiers { CSV_HEADER.len() } else { CSV_HEADER.len() - 1 };
+    let mut write = |record: &[String]| writer.write_record(record).map_err(|error| not_written(&error));
+    let with_more = |first: [&str; CSV_HEADER.len()], tie: &str, tier: &str| {
+        let more = [(with_ties, tie), (with_tiers, tier)].into_iter().filter_map(|(with, text)| with.then_some(text));
+        first.into_iter().chain(more).map(str::to_owned).collect::<Vec<_>>()
+    };
     if with_header {
-        write(&CSV_HEADER[..columns])?;
+        write(&with_more(CSV_HEADER, "tie", "tier"))?;
     }
-    for RankingLine { rank, subject, score, tier, .. } in lines {
+    for RankingLine { rank, subject, score, tie, tier, .. } in lines {
         let (rank, score) = (rank.to_string(), score.as_ref().map(Shown::to_string).unwrap_or_default());
         // No subject is empty, so an empty field is that of a line whose subject was removed.
         let name = subject.removed_line().map_or(subject.as_str(), |_| "");
-        let record: [&str; CSV_HEADER.len()] = [&rank, name, &score, tier.map_or("", |tier| tier)];
-        write(&record[..columns])?;
+        let tie = tie.map_or_else(String::new, |tie| tie.to_string());
+        write(&with_more([&rank, name, &score], &tie, tier.map_or("", |tier| tier)))?;
     }
     writer.into_inner().map_err(|error| not_written(&error))
 }
@@ -363,6 +366,7 @@ mod tests {
             rank,
             subject: Box::leak(Box::new(Subject::parse(subject).unwrap())),
             score: score.map(|score| score.shown(decimals)),
+            tie: None,
             tier: None,
             from: None,
         }
@@ -384,7 +388,7 @@ mod tests {
         let nameless = || [line(1, "a", None), RankingLine { subject: &removed, ..line(2, "b", None) }];
         let json = String::from_utf8(ndjson(nameless()).unwrap()).unwrap();
         assert_eq!(json.lines().nth(1), Some(r#"{"rank":2,"subject":null,"score":null}"#));
-        assert_eq!(String::from_utf8(csv(nameless(), false, false).unwrap()).unwrap(), "1,a,\r\n2,,\r\n");
+        assert_eq!(String::from_utf8(csv(nameless(), [false; 2], false).unwrap()).unwrap(), "1,a,\r\n2,,\r\n");
     }
 
     #[test]
@@ -402,7 +406,7 @@ mod tests {
 
     #[test]
     fn lines_of_csv_are_quoted_where_they_must_be() {
-        let text = String::from_utf8(csv(lines(), false, true).unwrap()).unwrap();
+        let text = String::from_utf8(csv(lines(), [false; 2], true).unwrap()).unwrap();
         let expected = [
             "rank,subject,score",
             "1,plain,12.5",
@@ -412,12 +416,12 @@ mod tests {
             "5,=1+2,",
         ];
         assert_eq!(text, expected.map(|line| format!("{line}\r\n")).concat());
-        assert_eq!(csv(Vec::new(), false, false).unwrap(), b"");
+        assert_eq!(csv(Vec::new(), [false; 2], false).unwrap(), b"");
     }
 
     #[test]
     fn csv_and_json_have_the_same_numbers() {
-        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), false, true).unwrap());
+        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), [false; 2], true).unwrap());
         let mut reader = csv::Reader::from_reader(&csv[..]);
         let records: Vec<_> = reader.records().map(Result::unwrap).collect();
         for (line, record) in json.split(|b| *b == b'\n').zip(&records) {

@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
 use super::{response, schemas};
-use crate::board::{BoardTrack, Decimals, EarlierRanks, Shown, Subject};
+use crate::board::{BoardTrack, EarlierRanks, Scale, Shown, Subject};
 use crate::service::{LineTiers, Lines, Page, tiers_of_lines};
 
 /// One line of a ranking.
@@ -22,6 +22,9 @@ pub(super) struct RankingLine<'p> {
     #[schema(schema_with = schemas::score, required = true)]
     pub(super) score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    pub(super) tie: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     pub(super) tier: Option<&'p Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +35,7 @@ pub(super) struct RankingLine<'p> {
 /// The lines of a page. Responses that share them serialize them once.
 #[derive(Debug)]
 pub(super) struct RankingLines {
-    decimals: Decimals,
+    scale: Scale,
     lines: Lines,
     tiers: LineTiers,
     earlier: Option<Arc<EarlierRanks>>,
@@ -42,7 +45,7 @@ impl RankingLines {
     /// Returns the lines of a page as responses about this board show them.
     pub(super) fn new(track: &BoardTrack, page: Page) -> Self {
         let (tiers, earlier) = (tiers_of_lines(track, &page), track.earlier().cloned());
-        Self { decimals: track.decimals(), tiers, lines: page.items, earlier }
+        Self { scale: track.scale(), tiers, lines: page.items, earlier }
     }
 
     /// Returns the lines, best first.
@@ -50,7 +53,8 @@ impl RankingLines {
         self.lines.iter().enumerate().map(|(at, ranked)| RankingLine {
             rank: ranked.rank,
             subject: &ranked.subject,
-            score: response::score(self.decimals, ranked.score),
+            score: response::score(self.scale, ranked.score),
+            tie: ranked.score.key(self.scale),
             tier: self.tiers.as_ref().and_then(|tiers| tiers.get(at)?.as_ref()),
             from: self.earlier.as_ref().map(|earlier| earlier.rank_of(&ranked.subject)),
         })
@@ -68,7 +72,7 @@ impl Serialize for Anew<'_> {
 
 impl Serialize for RankingLines {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Shared lines belong to one generation of a board, so all responses format them with the same decimals.
+        // Shared lines belong to one generation of a board, so all responses format them in the same unit.
         // Tiers and ranks of an earlier time can change without the lines.
         let earlier = self.earlier.as_ref().map(Arc::downgrade).unwrap_or_default();
         if self.lines.is_shared()

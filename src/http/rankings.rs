@@ -189,6 +189,9 @@ pub(super) struct LookupEntry {
     subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<i64>,
     /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked, or with
     /// `"ranks": false`.
     #[schema(required = true, minimum = 0, maximum = 100)]
@@ -288,14 +291,14 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
         };
         last = Some((rank_among, value));
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
-        let score = response::score(track.decimals(), value);
-        let (tier, from) = (tier.cloned(), track.rank_before(&subject));
-        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile, tier, from });
+        let score = response::score(track.scale(), value);
+        let (tie, tier, from) = (value.key(track.scale()), tier.cloned(), track.rank_before(&subject));
+        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, tie, percentile, tier, from });
     }
-    let score = response::score(track.decimals(), track.kind().absent());
+    let score = response::score(track.scale(), track.kind().absent());
     let entry = |subject| {
         let from = track.rank_before(&subject);
-        LookupEntry { rank: None, rank_among: None, subject, score, percentile: None, tier: None, from }
+        LookupEntry { rank: None, rank_among: None, subject, score, tie: None, percentile: None, tier: None, from }
     };
     items.extend(absent.into_iter().map(entry));
     items

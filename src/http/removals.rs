@@ -109,7 +109,7 @@ pub(super) async fn remove(call: Call) -> Result<HttpResponse, Problem> {
     let board = call.service().board(&call.caller, &name).await?;
     let AboutBoard { of: board, answer: removal } = call.service().remove(&board, &subject, by.as_ref()).await?;
     Ok(response::json(&RemovalAnswer::One(RemovalReceipt {
-        score: response::score(board.decimals(), removal.score),
+        score: response::score(board.scale(), removal.score),
         live_slots: removal.live_slots,
         retiring_slots: removal.retiring_slots,
         as_of: removal.frame.as_of,

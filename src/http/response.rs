@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::codes::Code;
 use super::problem::Problem;
-use crate::board::{Decimals, Shown, Value};
+use crate::board::{Scale, Shown, Value};
 
-/// Formats a value with the decimals of its board; `None` if the metric has no value.
-pub(super) fn score(decimals: Decimals, value: impl Into<Option<Value>>) -> Option<Shown> {
-    value.into().map(|value| value.shown(decimals))
+/// Formats a value in the unit of its board; `None` if the metric has no value.
+pub(super) fn score(scale: Scale, value: impl Into<Option<Value>>) -> Option<Shown> {
+    value.into().map(|value| value.shown(scale))
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -104,6 +104,18 @@ pub(super) fn score() -> ObjectBuilder {
     of([Type::Number, Type::Null], description).format(Some(decimal()))
 }
 
+pub(super) fn tie() -> ObjectBuilder {
+    let description = "On a board with `tie_break`, the second key of the subject, by which it is ordered among equal \
+                       scores. Absent on other boards.";
+    of([Type::Integer], description).format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+}
+
+pub(super) fn tie_break_of_item() -> ObjectBuilder {
+    let description = "On a board with `tie_break`, the second key, a whole number from -`most` to `most`: it is added up \
+                       for COUNT and SUM, otherwise it belongs to the value. Required there, and unknown on other boards.";
+    of([Type::Integer], description).format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+}
+
 /// The format of exact numbers, which generators may map to a type of decimals: https://spec.openapis.org/registry/format/
 fn decimal() -> SchemaFormat {
     SchemaFormat::Custom("decimal".to_owned())

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::call::Call;
 use super::codes::Code;
 use super::counts::RejectedCounts;
-use super::increments::{amount, required, used};
+use super::increments::{amount, numbered, required, used};
 use super::items::{TextField, code_of_rejection, detail_of_rejection, rejection_problem};
 use super::problem::Problem;
 use super::{object, response, schemas};
@@ -30,6 +30,9 @@ pub(super) struct SubjectValueBody<'a> {
     #[serde(default, borrow)]
     #[schema(value_type = f64, format = "decimal", required = false)]
     value: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    #[schema(schema_with = schemas::tie_break_of_item, required = false)]
+    tie_break: Option<&'a RawValue>,
     /// The time of the value, in the past. Windows that began later have nothing. Default: the store's current time.
     #[serde(default, borrow)]
     #[schema(value_type = String, format = DateTime, required = false, example = "2026-01-02T09:30:00Z")]
@@ -49,6 +52,9 @@ pub(super) struct SubjectSet {
     /// The new score in the main window.
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<i64>,
     /// The store's time of the change.
     #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
@@ -95,7 +101,8 @@ pub(super) async fn set(call: Call, payload: Payload) -> Result<HttpResponse, Pr
     };
     match outcome {
         Outcome::Counted { score } | Outcome::Duplicate { score } => Ok(response::json(&SubjectSet {
-            score: response::score(board.decimals(), score),
+            score: response::score(board.scale(), score),
+            tie: score.and_then(|score| score.key(board.scale())),
             board: name,
             by,
             subject,
@@ -129,7 +136,8 @@ fn parse(body: &[u8], board: &Board) -> Result<(Amount, Option<Timestamp>), Prob
             format!("board '{}' takes no value of a subject, because {metric} counts distinct values", board.name());
         return Err(Problem::new(Code::SamplesUnsupported, detail).with("board", board.name().as_str()));
     }
-    let SubjectValueBody { amount: total, value, at } = object::parse(body)?;
+    let SubjectValueBody { amount: total, value, tie_break, at } = object::parse(body)?;
     let (field, given) = used(&[("amount", total), ("value", value)], board)?;
-    Ok((amount(required(given, field, board)?, field, board)?, at.at()?))
+    let amount = amount(required(given, field, board)?, field, board)?;
+    Ok((numbered(amount, tie_break, field, board)?, at.at()?))
 }

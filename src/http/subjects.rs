@@ -25,6 +25,9 @@ pub(super) struct Standing {
     subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<i64>,
     /// Competition rank; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
@@ -96,7 +99,7 @@ impl SubjectSlot {
     /// Formats one slot. On a `from_first` board the single slot is the window of the subject.
     fn of(track: &Track, window: &Window, (from, aggregate): (Timestamp, Aggregate)) -> Self {
         let to = if track.is_from_first() { window.end } else { track.calendar().next(from) };
-        let shown = |value: Value| value.shown(track.decimals());
+        let shown = |value: Value| value.shown(track.scale());
         let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
         let mut value = track.kind().value([&aggregate], Averaging::PLAIN);
@@ -190,7 +193,8 @@ pub(super) async fn standing(call: Call) -> Result<HttpResponse, Problem> {
     Ok(response::json(&Standing {
         frame: RankingFrame::of(&track, &standing.frame, total),
         subject,
-        score: response::score(track.decimals(), standing.score),
+        score: response::score(track.scale(), standing.score),
+        tie: standing.score.and_then(|score| score.key(track.scale())),
         rank: standing.rank,
         hidden: standing.visibility == Visibility::Hidden,
         percentile: standing.rank.map(|_| response::percentile(total, standing.better)),

@@ -72,7 +72,7 @@ impl WindowValue {
     /// Returns the response for a window that was requested with `over` and `as_of`.
     pub(super) fn of(answer: &QueryAnswer, over: Over, as_of: Option<Timestamp>) -> Self {
         let QueryAnswer { track, subject, contents, edge, covers_since, value, .. } = answer;
-        let shown = |value: Value| value.shown(track.decimals());
+        let shown = |value: Value| value.shown(track.scale());
         let value = value.map(shown);
         let measured = answer.measured();
         let count = match track.kind() {

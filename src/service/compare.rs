@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::{NextTo, Place, Result, Service, ServiceError, StoreError, WindowChoice};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    BoardName, BoardTrack, Decimals, EditionRole, ModerationList, RankingKey, Subject, Timestamp, TrackId, Value,
+    BoardName, BoardTrack, EditionRole, ModerationList, RankingKey, Scale, Subject, Timestamp, TrackId, Value,
     WindowLength,
 };
 use crate::store::{self, Compared, Content, ContentsCursor, PageStart, Ranked, TextRange};
@@ -36,7 +36,7 @@ const ATTEMPTS: usize = 5;
 pub struct Comparison {
     /// The windows that are compared: that of the board and that of the successor.
     pub windows: [WindowLength; 2],
-    pub decimals: [Decimals; 2],
+    pub scales: [Scale; 2],
     /// The store's times of the begin and the end. `None` while it runs, and if it failed.
     pub begun: Timestamp,
     pub ended: Option<Timestamp>,
@@ -121,7 +121,7 @@ impl Service {
         let tracks = [track, successor];
         let new = Comparison {
             windows: [tracks[0].length(), tracks[1].length()],
-            decimals: [tracks[0].decimals(), tracks[1].decimals()],
+            scales: [tracks[0].scale(), tracks[1].scale()],
             begun: self.store.now().await?,
             ended: None,
             failed: None,
@@ -307,7 +307,7 @@ impl Comparison {
                 [Some(_), Some(_)] if walked == 1 => continue,
                 [Some(board), Some(successor)] => {
                     self.in_both += 1;
-                    let is_different = !is_same((board, self.decimals[0]), (successor, self.decimals[1]));
+                    let is_different = !is_same((board, self.scales[0]), (successor, self.scales[1]));
                     self.different += u64::from(is_different);
                     is_different
                 }
@@ -329,16 +329,18 @@ impl Comparison {
     }
 }
 
-/// Returns whether two values are the same number, each in units of its own decimals.
-pub(super) fn is_same((a, of_a): (Value, Decimals), (b, of_b): (Value, Decimals)) -> bool {
+/// Returns whether two values are the same number, each in its own unit, with the same second key if both have one.
+pub(super) fn is_same((a, of_a): (Value, Scale), (b, of_b): (Value, Scale)) -> bool {
     match (a, b) {
         (Value::Exact(a), Value::Exact(b)) => {
-            let power = |decimals: Decimals| 10_i128.pow(u32::from(decimals.digits()));
-            i128::from(a.0) * power(of_b) == i128::from(b.0) * power(of_a)
+            let power = |scale: Scale| 10_i128.pow(u32::from(scale.decimals.digits()));
+            let has_same_key = of_a.key(a).zip(of_b.key(b)).is_none_or(|(a, b)| a == b);
+            has_same_key && i128::from(of_a.amount(a).0) * power(of_b) == i128::from(of_b.amount(b).0) * power(of_a)
         }
         (a, b) if of_a == of_b => a == b,
         (a, b) => {
-            let number = |value: Value, decimals: Decimals| value.as_f64() / 10_f64.powi(i32::from(decimals.digits()));
+            let number =
+                |value: Value, scale: Scale| value.as_units(scale) / 10_f64.powi(i32::from(scale.decimals.digits()));
             number(a, of_a) == number(b, of_b)
         }
     }
@@ -358,11 +360,11 @@ fn overlap(board: &[Ranked], successor: &[Ranked], lines: usize) -> TopOverlap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Amount;
+    use crate::board::{Amount, Decimals};
 
     #[test]
     fn numbers_are_the_same_whatever_their_decimals() {
-        let decimals = |digits| Decimals::new(digits).unwrap();
+        let decimals = |digits| Scale::from(Decimals::new(digits).unwrap());
         let exact = |units, digits| (Value::Exact(Amount(units)), decimals(digits));
         assert!(is_same(exact(150, 2), exact(15, 1)) && !is_same(exact(155, 2), exact(15, 1)));
         assert!(is_same(exact(-3, 0), exact(-3_000_000_000, 9)));

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::compare::is_same;
-use crate::board::{BoardTrack, Decimals, EditionRole, RankingKey, Subject, Timestamp, TrackId, Value};
+use crate::board::{BoardTrack, EditionRole, RankingKey, Scale, Subject, Timestamp, TrackId, Value};
 use crate::store::{self, Store};
 
 /// The number of mirrored reads that may be under way. Further ones are dropped.
@@ -46,8 +46,8 @@ pub(super) type Answered = Vec<(Subject, Option<Value>)>;
 /// An answer of a board that its successor did not give.
 #[derive(Clone, Debug)]
 pub struct MirroredDifference {
-    /// The decimals of the board and of the successor.
-    pub decimals: [Decimals; 2],
+    /// The units of the board and of the successor.
+    pub scales: [Scale; 2],
     pub read: MirroredRead,
     /// The key of the ranking, if the board has keys.
     pub key: Option<RankingKey>,
@@ -97,7 +97,7 @@ impl Mirror {
         let Some(successor) = self.successor(track) else { return };
         let count = move |result: &'static str| counter!(READS, "read" => read.name(), "result" => result).increment(1);
         let Ok(slot) = self.slots.clone().try_acquire_owned() else { return count("dropped") };
-        let (answered, decimals) = (answered(), [track.decimals(), successor.decimals()]);
+        let (answered, scales) = (answered(), [track.scale(), successor.scale()]);
         let (id, key, differences) = (successor.edition().id(), track.key().cloned(), self.differences.clone());
         let asked = ask(store.clone(), successor);
         tokio::spawn(async move {
@@ -105,7 +105,7 @@ impl Mirror {
             let Ok(mirrored) = asked.await else { return count("failed") };
             let is_equal = |a: &(Subject, Option<Value>), b: &(Subject, Option<Value>)| {
                 let are_scores = match (a.1, b.1) {
-                    (Some(a), Some(b)) => is_same((a, decimals[0]), (b, decimals[1])),
+                    (Some(a), Some(b)) => is_same((a, scales[0]), (b, scales[1])),
                     (a, b) => a.is_none() && b.is_none(),
                 };
                 a.0 == b.0 && are_scores
@@ -123,7 +123,7 @@ impl Mirror {
             if own.len() == KEPT {
                 own.pop_front();
             }
-            own.push_back(MirroredDifference { decimals, read, key, at, position, lines });
+            own.push_back(MirroredDifference { scales, read, key, at, position, lines });
         });
     }
 

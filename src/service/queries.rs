@@ -104,7 +104,7 @@ impl QueryAnswer {
     /// Returns the value in whole units. On a board with 2 decimals, 150 units are 1.5.
     pub fn number(&self) -> Option<f64> {
         let whole = Amount::one(self.track.decimals()).0 as f64;
-        self.value.map(|value| value.as_f64() / whole)
+        self.value.map(|value| value.as_units(self.track.scale()) / whole)
     }
 
     /// Returns the sum and the number of the measurements. Only for AVG.
@@ -453,6 +453,7 @@ fn check_edge(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         _ if query.edge == Edge::Slots => return Ok(()),
         _ if track.is_from_first() => "a from_first window has no slots",
         _ if track.is_all_time() => "an all-time window has no slots",
+        _ if track.scale().has_keys() => "a second key is not known for a fraction of a slot",
         Kind::Min | Kind::Max => "MIN and MAX are not known for a fraction of a slot",
         Kind::Last => "the newest value is not known for a fraction of a slot",
         Kind::Sketch => "an estimate of distinct values is not known for a fraction of a slot",

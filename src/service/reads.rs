@@ -93,7 +93,7 @@ impl Service {
         scores: &[Value],
     ) -> Result<About<Distribution>> {
         let read = about!(self, track, ranked, |current| self.rankings.distribution(current, percentiles, scores))?;
-        match (read.of.kind(), read.of.decimals()) == (track.kind(), track.decimals()) {
+        match (read.of.kind(), read.of.scale()) == (track.kind(), track.scale()) {
             true => Ok(read),
             false => Err(StoreError::BoardChanged.into()),
         }

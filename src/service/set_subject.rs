@@ -110,8 +110,14 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
         return refused("at", "every window of the board began after this time".to_owned());
     };
     if amount.0.abs() > bound.0 {
-        let bound = Score { units: bound.0, decimals: board.decimals() };
+        let bound = Score { units: board.scale().amount(bound).0, decimals: board.decimals() };
         return refused(board.kind().field(), format!("the board takes numbers from -{bound} to {bound}"));
+    }
+    let keys = board.edition().tracks().iter().filter(takes).filter_map(|track| Some(track.keys_of_slot()?.1));
+    if let (Some(key), Some(most)) = (board.scale().key(amount), keys.min())
+        && key.abs() > most
+    {
+        return refused("tie_break", format!("the board takes second keys from -{most} to {most} in a slot"));
     }
     Ok(())
 }

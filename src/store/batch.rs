@@ -229,8 +229,10 @@ impl<'a> Plan<'a> {
             // What becomes of an item that is too late in the current edition depends on whether it is a retraction.
             let are_sums = are_sums && missed[0] != Some(NotCounted::TooLate);
             let sent = if are_sums { None } else { Some(increment) };
-            let is_sliding = |edition: &Edition| edition.definition().mode == Mode::Sliding;
-            let adds_up = are_sums && board.editions().iter().all(is_sliding);
+            // The bound of second keys is checked for each item.
+            let takes_sums =
+                |edition: &Edition| edition.definition().mode == Mode::Sliding && !edition.scale().has_keys();
+            let adds_up = are_sums && board.editions().iter().all(takes_sums);
             if increment.id.is_none() && !singly && adds_up {
                 match open.entry((slots.clone(), missed, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {

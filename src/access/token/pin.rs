@@ -73,7 +73,7 @@ impl PinError {
 }
 
 /// The members of an increment that a token may fix; those with a number may have a range instead.
-const OF_INCREMENT: [&str; 4] = ["subject", "by", "amount", "value"];
+const OF_INCREMENT: [&str; 5] = ["subject", "by", "amount", "value", "tie_break"];
 
 impl Pin {
     /// Reads a pin from the members `event`, `increment` and `range` of the claim. `None` if there is no item.
@@ -107,7 +107,9 @@ impl Pin {
         for (name, raw) in fields.rest() {
             let is_text = kind.is_none() && (name == "subject" || name == "by");
             if kind.is_none() && !OF_INCREMENT.contains(&&*name) {
-                return Err("has 'increment' with members other than 'subject', 'by', 'amount' and 'value'");
+                return Err(
+                    "has 'increment' with members other than 'subject', 'by', 'amount', 'value' and 'tie_break'",
+                );
             }
             match Scalar::read(raw) {
                 Some(Scalar::Text(_)) => {}
@@ -126,7 +128,7 @@ impl Pin {
                 return Err("has a range for a field that it fixes");
             }
             if kind.is_none() && !OF_INCREMENT[2..].contains(&&*name) {
-                return Err("has a range for something other than 'amount' and 'value' of an increment");
+                return Err("has a range for something other than 'amount', 'value' and 'tie_break' of an increment");
             }
             let range = Range::read(raw).ok_or("has a range that is no list of a smallest and a largest number")?;
             known.push((Box::from(name), Value::Within(range)));

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use chrono_tz::Tz;
 
-use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Stamp};
+use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Order, Stamp};
 use crate::board::{Decimals, Kind, WindowLength};
 
 /// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
@@ -71,6 +71,9 @@ impl Definition {
                 );
             }
         }
+        if self.tie_break.is_some() {
+            self.check_tie_break()?;
+        }
         if self.max_values.is_some() && !kind.remembers_values() {
             return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
         }
@@ -91,6 +94,18 @@ impl Definition {
             }
         }
         Ok(())
+    }
+
+    /// Checks what a second key needs.
+    fn check_tie_break(&self) -> Result<(), DefinitionError> {
+        let why = match (self.kind(), self.order) {
+            (Kind::Mean | Kind::Distinct | Kind::Sketch, _) => "is allowed only with COUNT, SUM, MIN, MAX and LAST",
+            (Kind::Max, Order::Asc) => "needs the order desc with MAX, whose best value is the greatest",
+            (Kind::Min, Order::Desc) => "needs the order asc with MIN, whose best value is the smallest",
+            _ if !self.ranked => "is allowed only with ranked = true, because it orders subjects",
+            _ => return Ok(()),
+        };
+        Err(DefinitionError::Misplaced { key: "tie_break", why })
     }
 
     /// Checks whether a board may have a ranking for each key. Its kept slots have none, so this is checked for the

@@ -304,7 +304,7 @@ impl EventsReceipt {
                 board: board.name().clone(),
                 by,
                 subject,
-                score: response::score(board.decimals(), score),
+                score: response::score(board.scale(), score),
             });
         }
     }

@@ -29,6 +29,8 @@ item! {
         amount: Option<&'a RawValue>,
         #[schema(schema_with = schemas::value_to_count, required = false)]
         value: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::tie_break_of_item, required = false)]
+        tie_break: Option<&'a RawValue>,
         /// Time of the increment. Default: the store's current time.
         #[schema(schema_with = schemas::time, required = false)]
         at: TextField<'a>,
@@ -59,15 +61,20 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let id = self.id.id()?;
         let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         let (field, raw) = number::used(&[("amount", self.amount), ("value", self.value)], board)?;
-        let change = match board.kind() {
-            Kind::Sum => Change::Amount(match items::given(raw) {
+        let amount = match board.kind() {
+            Kind::Sum => Some(match items::given(raw) {
                 Some(raw) => number::amount(raw, field, board)?,
                 None => Amount::one(board.decimals()),
             }),
             Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
-                Change::Amount(number::amount(number::required(raw, field, board)?, field, board)?)
+                Some(number::amount(number::required(raw, field, board)?, field, board)?)
             }
-            Kind::Distinct | Kind::Sketch => Change::Seen(counted(number::required(raw, field, board)?)?),
+            Kind::Distinct | Kind::Sketch => None,
+        };
+        let number = number::numbered(amount.unwrap_or_default(), self.tie_break, field, board)?;
+        let change = match amount {
+            Some(_) => Change::Amount(number),
+            None => Change::Seen(counted(number::required(raw, field, board)?)?),
         };
         if retract && !board.edition().takes_retractions() {
             let detail = format!("{} does not support retractions", board.definition().metric);

@@ -18,7 +18,7 @@ use super::problem::Problem;
 
 pub(super) use self::ingest::{ItemKind, add_items, parse_items, parse_line};
 pub(super) use self::item::BoardItem;
-pub(super) use self::number::{amount, refuse_others, required, used};
+pub(super) use self::number::{amount, numbered, refuse_others, required, used};
 pub(super) use self::receipt::{Receipt, Rejected};
 
 const INCREMENTS: ItemKind = ItemKind {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::board::{Amount, AmountError, Board};
+use crate::board::{Amount, AmountError, Board, Score};
 use crate::http::codes::ItemCode;
 use crate::http::items::{ItemError, code_of_amount, given};
 
@@ -41,6 +41,36 @@ pub(in crate::http) fn used<'a>(fields: &[Named<'a>], board: &Board) -> Result<N
     let used = board.kind().field();
     refuse_others(fields, &[used], used, board)?;
     Ok((used, fields.iter().find(|(field, _)| *field == used).and_then(|(_, raw)| *raw)))
+}
+
+/// Returns the number of an amount with the second key of its item, which a board with `tie_break` needs and others do not
+/// know.
+pub(in crate::http) fn numbered(
+    amount: Amount,
+    key: Option<&RawValue>,
+    field: &'static str,
+    board: &Board,
+) -> Result<Amount, ItemError> {
+    const KEY: &str = "tie_break";
+    let Some(tie_break) = &board.definition().tie_break else {
+        return match given(key) {
+            None => Ok(amount),
+            Some(_) => {
+                let detail = "the board has no 'tie_break', so its items have none";
+                Err(ItemError::structural(ItemCode::UnknownField, KEY, detail).depending_on_board())
+            }
+        };
+    };
+    let raw = required(key, KEY, board)?;
+    let key = tie_break.parse(raw.get().trim_matches('"')).ok_or_else(|| {
+        let detail = format!("'{KEY}' must be a whole number from -{0} to {0}", tie_break.most);
+        ItemError::value(ItemCode::InvalidAmount, KEY, detail).depending_on_board()
+    })?;
+    board.scale().number(amount, key).ok_or_else(|| {
+        let largest = Score { units: board.scale().largest().0, decimals: board.decimals() };
+        let detail = format!("'{field}' must be from -{largest} to {largest}, because of the second key of the board");
+        ItemError::value(ItemCode::AmountOutOfRange, field, detail).depending_on_board()
+    })
 }
 
 /// Parses a number as an amount with the decimals of the board.

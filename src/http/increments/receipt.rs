@@ -147,7 +147,7 @@ impl Receipt {
     fn add_score(&mut self, index: u64, subject: Option<Subject>, score: Option<Value>, board: &Arc<Board>) {
         if let (Some(scores), Some(subject)) = (&mut self.scores, subject) {
             let (by, subject) = subject.split();
-            scores.push(NewScore { index, by, subject, score: response::score(board.decimals(), score) });
+            scores.push(NewScore { index, by, subject, score: response::score(board.scale(), score) });
         }
     }
 

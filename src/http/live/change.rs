@@ -56,6 +56,9 @@ pub(in crate::http) struct ChangedRow {
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     tier: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,8 +69,8 @@ pub(in crate::http) struct ChangedRow {
 impl ChangedRow {
     /// Returns the line at a position, from 0.
     fn of((at, line): (usize, &RankingLine<'_>)) -> Self {
-        let RankingLine { rank, subject, score, tier, from } = *line;
-        Self { position: at + 1, rank, subject: subject.clone(), score, tier: tier.cloned(), from }
+        let RankingLine { rank, subject, score, tie, tier, from } = *line;
+        Self { position: at + 1, rank, subject: subject.clone(), score, tie, tier: tier.cloned(), from }
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::board::{Amount, Board, Change, Decimals, Kind};
 use crate::http::codes::ItemCode;
-use crate::http::increments::{BoardItem, amount, ranking, refuse_others, required, used};
+use crate::http::increments::{BoardItem, amount, numbered, ranking, refuse_others, required, used};
 use crate::http::items::{ItemError, TextField, item};
 use crate::http::schemas;
 use crate::service::Increment;
@@ -33,6 +33,8 @@ item! {
         /// The smallest or largest value of the slot, for MIN and MAX; its newest value, for LAST. Parsed exactly.
         #[schema(value_type = f64, format = "decimal", required = false)]
         value: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::tie_break_of_item, required = false)]
+        tie_break: Option<&'a RawValue>,
     }
     /// A single sample or a batch.
     enum SamplesBody;
@@ -66,6 +68,7 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
                 (number(raw, field)?, 0)
             }
         };
+        let sum = numbered(sum, self.tie_break, board.kind().field(), board)?;
         if board.kind() == Kind::Mean && count == 0 && sum != Amount(0) {
             let detail = "a sample with 'count' 0 must have 'sum' 0";
             return Err(ItemError::value(ItemCode::InvalidValue, "count", detail).depending_on_board());

@@ -337,7 +337,7 @@ fn made(board: &Board, event: &Arc<Event>, subject: Subject, change: Change, oth
 
 /// Returns the change that an event causes in an edition, or `None` if the filter excludes the event.
 fn change(edition: &Edition, event: &Event) -> Result<Option<(Subject, Change)>, Refusal> {
-    let contribution = edition.definition().metric.contribution(event, edition.decimals());
+    let contribution = edition.contribution(event);
     let Some(contribution) = contribution.map_err(Refusal::Field)? else { return Ok(None) };
     if event.retract && !edition.takes_retractions() {
         return Err(Refusal::RetractionUnsupported);

@@ -9,6 +9,9 @@ pub(super) struct TrackTraits {
     pub ranked: bool,
     /// For AVG: how measurements make a score.
     pub averaging: Averaging,
+    /// The number of bits of the second key in an amount, and its greatest magnitude there, if amounts are added up with
+    /// one.
+    pub keys: Option<(u32, i64)>,
     /// For COUNT_DISTINCT: the largest number of values (and of tombstones) remembered per subject.
     pub max_values: Option<usize>,
     /// The largest number of keys with a ranking, if there is a ranking for each key.
@@ -25,6 +28,7 @@ impl TrackTraits {
             kind: track.kind(),
             ranked: track.is_ranked(),
             averaging: track.averaging(),
+            keys: track.keys_of_slot(),
             max_values: track.max_values().map(|most| most as usize),
             most_keys: track.most_keys().map(|most| most as usize),
             counter_duration: track.is_from_first().then(|| track.length().approximate_millis()),
@@ -90,6 +94,7 @@ mod tests {
             kind,
             ranked: true,
             averaging: Averaging::PLAIN,
+            keys: None,
             max_values: None,
             most_keys: None,
             counter_duration: None,

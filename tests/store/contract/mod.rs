@@ -45,6 +45,7 @@ mod rolling;
 mod rows;
 mod samples;
 mod seasons;
+mod second_keys;
 mod setting;
 mod several_windows;
 mod sketches;
@@ -261,6 +262,9 @@ contract! {
         packing::an_audit_finds_damaged_sheets_and_repairs_what_follows_from_others,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
+        second_keys::sums_add_up_scores_and_second_keys,
+        second_keys::second_keys_are_bounded_in_each_slot,
+        second_keys::extremes_and_newest_values_have_the_key_of_their_item,
         ties::ties_are_counted_by_every_read,
         ties::ties_of_one_key_are_counted,
         distribution::a_distribution_follows_the_window,

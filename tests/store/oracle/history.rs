@@ -101,8 +101,14 @@ impl Cell {
 
     fn fits(&self, board: &BoardTrack) -> bool {
         let within = |units: i128| units.abs() <= i128::from(board.slot_bound().0);
+        let has_key_within = || {
+            let Some((bits, most)) = board.keys_of_slot() else { return true };
+            let low = self.sum.rem_euclid(1 << bits);
+            let key = if low < 1 << (bits - 1) { low } else { low - (1 << bits) };
+            key.abs() <= i128::from(most)
+        };
         match board.kind() {
-            Kind::Sum => within(self.sum),
+            Kind::Sum => within(self.sum) && has_key_within(),
             Kind::Mean => within(self.sum) && within(self.count),
             Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => true,
         }

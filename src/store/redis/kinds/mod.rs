@@ -41,10 +41,12 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     }
 }
 
-/// Returns whether all tracks of a board are ranked sums, to which `write.lua` can add amounts.
+/// Returns whether all tracks of a board are ranked sums, to which `write.lua` can add amounts. It knows one bound, and
+/// none of second keys.
 pub(super) fn adds_amounts(board: &Board) -> bool {
     let is_sum = |edition: &Edition| {
-        edition.main().is_ranked() && edition.kept_slots().is_none() && of(edition.kind()).adds_in_any_order()
+        let is_plain = edition.kept_slots().is_none() && !edition.scale().has_keys();
+        edition.main().is_ranked() && is_plain && of(edition.kind()).adds_in_any_order()
     };
     board.editions().iter().all(is_sum)
 }

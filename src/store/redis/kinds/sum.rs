@@ -14,6 +14,10 @@ impl RedisKind for Sums {
         if is_ranked { &["kind/sum", "ranked"] } else { &["kind/sum", "unranked"] }
     }
 
+    fn option(&self, track: &Track) -> String {
+        track.keys_of_slot().map_or_else(String::new, |(bits, most)| format!("{},{most}", 1_i64 << bits))
+    }
+
     fn adds_in_any_order(&self) -> bool {
         true
     }

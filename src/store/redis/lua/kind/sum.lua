@@ -1,10 +1,14 @@
 -- COUNT and SUM; also the cells and scores of COUNT_DISTINCT. Not a script of its own.
 --
+-- ARGV  last: where a second key breaks ties, what a score is multiplied by to make room for it, and the greatest
+--       magnitude of the key in a cell
 -- verbs  `add` a, b: the margin that the sum must keep to the bound; `set` a
 --
 -- A cell is a whole number, never 0. The score is the sum of the cells. No total is stored: the score stands for it.
 
 local HAS_TOTALS = false
+local size, most_key = string.match(ARGV[#ARGV] or '', '^(%d+),(%d+)$')
+local SIZE, MOST_KEY = tonumber(size), tonumber(most_key)
 
 local function sound(cell)
   return string.match(cell, '^%-?%d+$') ~= nil
@@ -44,6 +48,12 @@ end
 local function exceeds(before, entry)
   local sum = sum_after(before, entry)
   local bound = entry.verb == 'add' and BOUND - entry.b or BOUND
+  if SIZE then
+    local key = sum - math.floor(sum / SIZE + 0.5) * SIZE
+    if key > MOST_KEY or key < -MOST_KEY then
+      return true
+    end
+  end
   return sum > bound or sum < -bound
 end
 

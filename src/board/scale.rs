@@ -1,0 +1,201 @@
+//! The unit of a board's numbers: their decimals and, where a second key breaks ties, how score and key make one number.
+//!
+//! With a second key the number of a subject is `score x 2^bits + key`. The sum of such numbers has the sum of the scores
+//! and that of the keys, and their maximum is that of the pairs, so everything that counts, ranks, pages and merges
+//! works on one number as it does without a second key. The key is bounded in each slot, as amounts are: if it were
+//! carried over into the score, nothing would show it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Amount, Decimals, EXACT_MAX, FieldFault, Fields, Order, form};
+
+/// A second key, by which subjects with the same score are ordered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "a tie break with 'most' and 'order', and optionally 'field'")]
+pub struct TieBreak {
+    /// Greatest magnitude of the second key of a subject: it is a whole number from -`most` to `most`. The larger it is, the
+    /// smaller are the scores that the board can hold.
+    #[serde(deserialize_with = "form::most_of_ties")]
+    #[schema(minimum = 1, maximum = 1_099_511_627_775_u64, example = 4_194_303)]
+    pub most: u64,
+    /// Whether the smallest (`asc`) or the greatest (`desc`) second key is first among equal scores.
+    pub order: Order,
+    /// Field of events that has their second key. An increment has it as `tie_break`. Default: `tie_break`.
+    #[serde(default = "form::tie_break", skip_serializing_if = "form::is_tie_break")]
+    #[schema(value_type = String, required = false, example = "seconds")]
+    pub field: Box<str>,
+}
+
+impl TieBreak {
+    /// The largest `most`: it leaves ±1,023 for scores.
+    pub const MOST: u64 = (1 << 40) - 1;
+
+    /// Returns the second key of an event.
+    pub(super) fn key_of(&self, fields: &Fields) -> Result<i64, FieldFault> {
+        let value = fields.require(&self.field)?;
+        let expected = |found: &str| FieldFault::Invalid {
+            field: self.field.clone(),
+            detail: format!("expected a whole number from -{0} to {0}, found {found}", self.most),
+        };
+        let text = value.number().ok_or_else(|| expected(value.described()))?;
+        self.parse(text).ok_or_else(|| expected(text))
+    }
+
+    /// Parses a second key. Returns `None` if it is not a whole number within the range.
+    pub fn parse(&self, text: &str) -> Option<i64> {
+        let Amount(key) = Amount::parse(text, Decimals::NONE).ok()?;
+        (key.unsigned_abs() <= self.most).then_some(key)
+    }
+}
+
+/// The unit of a board's numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scale {
+    /// The decimals of scores.
+    pub decimals: Decimals,
+    /// How score and second key make one number, if there is one.
+    keys: Option<Keys>,
+}
+
+/// How score and second key make one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Keys {
+    /// The number of low bits that have the key.
+    bits: u32,
+    /// The greatest magnitude of a key.
+    most: i64,
+    /// Whether the smaller key is first where the greater number is first.
+    is_reversed: bool,
+}
+
+impl From<Decimals> for Scale {
+    fn from(decimals: Decimals) -> Self {
+        Self { decimals, keys: None }
+    }
+}
+
+impl Scale {
+    /// Returns the unit of a board with this order, and a second key if it has one.
+    pub(super) fn new(decimals: Decimals, order: Order, tie_break: Option<&TieBreak>) -> Self {
+        let keys = tie_break.map(|tie_break| Keys {
+            // A slot has a key of at most `most`, and one more item of as much: half of the range of the bits.
+            bits: u64::BITS - tie_break.most.leading_zeros() + 2,
+            most: i64::try_from(tie_break.most).unwrap_or(EXACT_MAX),
+            is_reversed: tie_break.order != order,
+        });
+        Self { decimals, keys }
+    }
+
+    /// Returns whether there is a second key.
+    pub fn has_keys(self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Returns the number of an amount with a second key, or `None` if one of them is out of range. Without second keys it
+    /// is the amount.
+    pub fn number(self, amount: Amount, key: i64) -> Option<Amount> {
+        let Some(Keys { bits, most, is_reversed }) = self.keys else { return Some(amount) };
+        let high = amount.0.checked_mul(1 << bits).filter(|_| (-most..=most).contains(&key))?;
+        let number = high.checked_add(if is_reversed { -key } else { key })?;
+        (number.unsigned_abs() <= EXACT_MAX as u64).then_some(Amount(number))
+    }
+
+    /// Returns the amount in a number.
+    pub fn amount(self, Amount(number): Amount) -> Amount {
+        let Some(Keys { bits, .. }) = self.keys else { return Amount(number) };
+        // The nearest multiple: the key may be negative.
+        Amount((number + (1 << (bits - 1))) >> bits)
+    }
+
+    /// Returns the second key in a number, if there is one.
+    pub fn key(self, number: Amount) -> Option<i64> {
+        let Keys { bits, is_reversed, .. } = self.keys?;
+        let key = number.0 - (self.amount(number).0 << bits);
+        Some(if is_reversed { -key } else { key })
+    }
+
+    /// Returns the number of low bits that have the second key, and its greatest magnitude in one of `parts` parts that are
+    /// added up, if there is one.
+    pub fn bits_and_bound(self, parts: i64) -> Option<(u32, i64)> {
+        self.keys.map(|Keys { bits, most, .. }| (bits, most / parts))
+    }
+
+    /// Returns the largest amount of which a number can be made, whatever its second key.
+    pub fn largest(self) -> Amount {
+        let Some(Keys { bits, .. }) = self.keys else { return Amount(EXACT_MAX) };
+        Amount((EXACT_MAX >> bits) - 1)
+    }
+
+    /// Returns the smallest number with an amount, and the greatest one.
+    pub fn numbers_of(self, amount: Amount) -> Option<(Amount, Amount)> {
+        let Some(Keys { bits, .. }) = self.keys else { return Some((amount, amount)) };
+        let (high, half) = (amount.0.checked_mul(1 << bits)?, 1_i64 << (bits - 1));
+        Some((Amount(high.checked_sub(half)?), Amount(high.checked_add(half - 1)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scale(most: u64, order: Order, of_ties: Order) -> Scale {
+        let tie_break = TieBreak { most, order: of_ties, field: "t".into() };
+        Scale::new(Decimals::default(), order, Some(&tie_break))
+    }
+
+    #[test]
+    fn better_keys_are_better_numbers() {
+        use Order::{Asc, Desc};
+        for (order, of_ties, better, worse) in
+            [(Desc, Asc, 3, 5), (Desc, Desc, 5, 3), (Asc, Asc, 3, 5), (Asc, Desc, 5, 3)]
+        {
+            let scale = scale(10, order, of_ties);
+            let [better, worse] = [better, worse].map(|key| scale.number(Amount(7), key).unwrap());
+            assert_eq!(better > worse, order == Desc, "{order:?} {of_ties:?}");
+            assert_eq!([better, worse].map(|number| scale.amount(number)), [Amount(7); 2]);
+        }
+        let plain = Scale::from(Decimals::default());
+        assert_eq!(
+            (plain.number(Amount(7), 3), plain.key(Amount(7)), plain.amount(Amount(7))),
+            (Some(Amount(7)), None, Amount(7))
+        );
+    }
+
+    #[test]
+    fn the_largest_amount_takes_every_key() {
+        for most in [1, 10, 4_194_303, TieBreak::MOST] {
+            let scale = scale(most, Order::Desc, Order::Asc);
+            let largest = scale.largest();
+            for amount in [largest, Amount(-largest.0)] {
+                for key in [-(most as i64), 0, most as i64] {
+                    let number = scale.number(amount, key).unwrap();
+                    assert_eq!((scale.amount(number), scale.key(number)), (amount, Some(key)), "{most}");
+                }
+            }
+        }
+        assert_eq!(scale(TieBreak::MOST, Order::Desc, Order::Asc).largest(), Amount(1_022));
+        assert_eq!(scale(1, Order::Desc, Order::Asc).number(Amount(EXACT_MAX), 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn sums_and_maxima_of_numbers_are_those_of_the_pairs(
+            pairs in prop::collection::vec((-1_000..1_000i64, 0..100i64), 1..40), reversed: bool,
+        ) {
+            let scale = scale(4_000, Order::Desc, if reversed { Order::Asc } else { Order::Desc });
+            let numbers = pairs.iter().map(|(amount, key)| scale.number(Amount(*amount), *key).unwrap().0);
+            let sum = Amount(numbers.clone().sum());
+            let expected = (pairs.iter().map(|(amount, _)| amount).sum(), pairs.iter().map(|(_, key)| key).sum());
+            prop_assert_eq!((scale.amount(sum).0, scale.key(sum).unwrap()), expected);
+            let best = Amount(numbers.max().unwrap());
+            let expected = pairs.iter().max_by_key(|(amount, key)| (*amount, if reversed { -key } else { *key })).unwrap();
+            prop_assert_eq!((scale.amount(best).0, scale.key(best).unwrap()), *expected);
+            let (least, most) = scale.numbers_of(scale.amount(best)).unwrap();
+            prop_assert!(least <= best && best <= most);
+            prop_assert_eq!((scale.amount(least), scale.amount(most)), (scale.amount(best), scale.amount(best)));
+        }
+    }
+}
