@@ -28,7 +28,7 @@ pub struct TieBreak {
 }
 
 impl TieBreak {
-    /// The largest `most`: it leaves ±1,023 for scores.
+    /// The largest `most`: it leaves ±2,046 for scores.
     pub const MOST: u64 = (1 << 40) - 1;
 
     /// Returns the second key of an event.
@@ -176,7 +176,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(scale(TieBreak::MOST, Order::Desc, Order::Asc).largest(), Amount(1_022));
+        assert_eq!(scale(TieBreak::MOST, Order::Desc, Order::Asc).largest(), Amount(2_046));
         assert_eq!(scale(1, Order::Desc, Order::Asc).number(Amount(EXACT_MAX), 0), None);
     }
 

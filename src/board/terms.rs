@@ -141,19 +141,31 @@ impl Terms {
         self.types().nth(1).is_some()
     }
 
+    /// Returns the greatest magnitude of what an event counts that has no field, on a board with these decimals. `None` if
+    /// one is beyond every board.
+    pub fn largest(&self, decimals: Decimals) -> Option<Amount> {
+        self.types().try_fold(Amount(0), |largest, event| {
+            let of_event = self.0.iter().filter(|term| term.field.is_none() && *term.event == *event);
+            let points = of_event.map(|term| Amount::parse_times("1", term.weight, decimals).map(|amount| amount.0));
+            let points = points.sum::<Result<i64, _>>().ok()?;
+            Some(Amount(largest.0.max(points.saturating_abs())))
+        })
+    }
+
     /// Returns the largest number of decimals of a weight. A board has at least as many.
     pub fn decimals(&self) -> Decimals {
         self.0.iter().map(|term| term.weight.number().decimals).max().unwrap_or_default()
     }
 
-    /// Returns for each field with a weight how many decimals an amount may have on a board with these.
+    /// Returns for each field with a weight which amounts fit on a board with these decimals.
     pub fn notes(&self, decimals: Decimals) -> impl Iterator<Item = String> {
         self.0.iter().filter_map(move |Term { event, field, weight }| {
             let (field, by) = (field.as_ref()?, weight.number().decimals.digits());
             let most = decimals.digits().checked_sub(by).filter(|_| by > 0)?;
+            let step = Score { units: 1, decimals: Decimals::new(most)? };
             Some(format!(
-                "{event}: amounts of '{field}' may have {most} decimals, because times {} they must not have more than \
-                 the {} of the board",
+                "{event}: amounts of '{field}' in steps of {step} fit, because times {} they have at most the {} decimals of \
+                 the board",
                 weight.number(),
                 decimals.digits(),
             ))

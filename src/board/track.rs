@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Aggregate, Amount, Averaging, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind,
-    Layout, Metric, Mode, Order, Packed, Placement, Scale, Span, Stamp, Timestamp, Value, Window, WindowLength,
+    Layout, Metric, Mode, Order, Packed, Placement, Scale, Score, Span, Stamp, Timestamp, Value, Window, WindowLength,
     WindowSlots,
 };
 
@@ -93,7 +93,7 @@ impl Track {
         own: Definition,
     ) -> Result<Self, DefinitionError> {
         let Layout { calendar, slots, kept } = own.layout()?;
-        Ok(Self {
+        let track = Self {
             id,
             role,
             slot: own.slot,
@@ -110,7 +110,21 @@ impl Track {
             ends: None,
             packed: None,
             edition: edition.clone(),
-        })
+        };
+        track.check_weights()?;
+        Ok(track)
+    }
+
+    /// Checks that an event of each type can count: a weight may be more than a subject may have in a slot.
+    fn check_weights(&self) -> Result<(), DefinitionError> {
+        let largest = self.metric.terms.largest(self.decimals()).and_then(|amount| self.scale.number(amount, 0));
+        match largest.is_some_and(|largest| largest.0.abs() <= self.slot_bound().0) {
+            true => Ok(()),
+            false => {
+                let why = "has a weight that is more than a subject may have in one slot, (2^53 - 1) / (2 x slots) in the last decimal";
+                Err(DefinitionError::Misplaced { key: "metric", why })
+            }
+        }
     }
 
     /// Returns the same track, whose window ends at this time, if any, and does not move there.
@@ -286,6 +300,26 @@ impl Track {
     /// Over all time, where nothing retires, it is 2^53 − 1.
     pub fn slot_bound(&self) -> Amount {
         if self.is_all_time() { Amount(EXACT_MAX) } else { Amount(EXACT_MAX / (2 * i64::from(self.slots))) }
+    }
+
+    /// Returns a sentence about the scores and second keys that a subject can have, if the board has second keys.
+    pub fn note_of_keys(&self) -> Option<String> {
+        let shown = |Amount(units)| Score { units, decimals: self.decimals() };
+        match self.keys_of_slot() {
+            Some((_, most)) => {
+                let place = if self.is_all_time() { "in all" } else { "in one slot" };
+                let score = shown(self.scale.amount(self.slot_bound()));
+                Some(format!(
+                    "window {}: {place} a subject has a score from -{score} to {score} and a second key from -{most} to {most}",
+                    self.length()
+                ))
+            }
+            None if self.scale.has_keys() => {
+                let score = shown(self.scale.largest());
+                Some(format!("window {}: a score is from -{score} to {score}", self.length()))
+            }
+            None => None,
+        }
     }
 
     /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds.

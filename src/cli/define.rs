@@ -69,13 +69,17 @@ fn table(preview: &Preview) -> Table {
     let Preview { metric, slot, bytes_per_subject: bytes, notes, more, .. } = preview;
     let mut rows = vec![vec!["metric".to_owned(), metric.clone()]];
     rows.extend(slot.iter().map(|slot| vec!["slot".to_owned(), slot.clone()]));
-    if let Some(Value::Object(season)) = more.get("season") {
+    rows.extend(
+        more.get("decimals").filter(|decimals| **decimals != 0).map(|it| vec!["decimals".to_owned(), it.to_string()]),
+    );
+    for key in ["season", "prior", "tie_break"] {
+        let Some(Value::Object(members)) = more.get(key) else { continue };
         // As `--season` takes it.
-        let members = season.iter().map(|(name, value)| match value {
+        let members = members.iter().map(|(name, value)| match value {
             Value::String(text) => format!("{name}={text}"),
             value => format!("{name}={value}"),
         });
-        rows.push(vec!["season".to_owned(), members.collect::<Vec<_>>().join(",")]);
+        rows.push(vec![key.to_owned(), members.collect::<Vec<_>>().join(",")]);
     }
     let takes = format!("{} bytes if counted in one slot, {} if in every slot", bytes.one_slot, bytes.all_slots);
     rows.push(vec!["a subject takes".to_owned(), takes]);

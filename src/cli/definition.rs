@@ -25,11 +25,17 @@ pub(super) struct DefinitionArgs {
     /// Show in each line the rank just before this hour (1h) or day (1d) began, or in the period before (period)
     #[arg(long, value_name = "1h|1d|period")]
     movement: Option<String>,
+    /// For AVG, measurements that each subject has beside its own: mean=3.5,weight=10
+    #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
+    prior: Vec<String>,
+    /// A second key that orders equal scores: most=1000,order=asc, and field=seconds for events
+    #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
+    tie_break: Vec<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "prior", "tie_break", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -46,8 +52,14 @@ impl DefinitionArgs {
         if !self.windows.is_empty() {
             definition.insert("windows".to_owned(), json!(self.windows));
         }
-        if !self.season.is_empty() {
-            definition.insert("season".to_owned(), Value::Object(members("--season", &self.season)?));
+        for (key, option, texts) in [
+            ("season", "--season", &self.season),
+            ("prior", "--prior", &self.prior),
+            ("tie_break", "--tie-break", &self.tie_break),
+        ] {
+            if !texts.is_empty() {
+                definition.insert(key.to_owned(), Value::Object(members(option, texts)?));
+            }
         }
         definition.extend(self.movement.as_ref().map(|movement| ("movement".to_owned(), json!(movement))));
         let others = members("--set", &self.members)?;
@@ -110,6 +122,10 @@ mod tests {
         let movement = ["x", "m", "--movement", "1d"];
         let expected = json!({"metric": "m", "movement": "1d"});
         assert_eq!(Line::parse_from(movement).definition.read().unwrap(), expected);
+        let others = ["x", "m", "--prior", "mean=3.5,weight=10", "--tie-break", "most=9,order=asc"];
+        let expected =
+            json!({"metric": "m", "prior": {"mean": 3.5, "weight": 10}, "tie_break": {"most": 9, "order": "asc"}});
+        assert_eq!(Line::parse_from(others).definition.read().unwrap(), expected);
         let error = Line::parse_from(["x", "m", "--season", "1mo"]).definition.read().unwrap_err().to_string();
         assert_eq!(error, "--season 1mo: '=' is missing after the member");
     }

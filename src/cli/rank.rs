@@ -51,9 +51,11 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
         let request = ranking.of(board.lookup(&subjects));
         format
             .show(request, |found| {
+                let ties = found.items.iter().map(|line| line.tie);
                 let tiers = found.items.iter().map(|line| line.tier.as_ref());
                 let from = found.items.iter().map(|line| line.from.map(cell));
-                let table = Table::new(header).rows(found.items.iter().map(row)).optional_column("tier", tiers);
+                let table = Table::new(header).rows(found.items.iter().map(row));
+                let table = table.optional_column("tie:", ties).optional_column("tier", tiers);
                 let mut note = ranked(found.total, &found.window, found.period.as_ref(), found.retiring);
                 if found.items.iter().any(|line| line.rank.is_none()) {
                     note.push_str("\n- is not in the ranking: `rolltop hidden` lists the subjects that are hidden");

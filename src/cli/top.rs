@@ -53,10 +53,11 @@ fn table(ranking: &Ranking) -> Table {
 /// Returns the table of these lines.
 pub(super) fn lines(lines: &[Line]) -> Table {
     let row = |line: &Line| vec![line.rank.to_string(), line_subject(&line.subject), score(&line.score)];
+    let ties = lines.iter().map(|line| line.tie);
     let tiers = lines.iter().map(|line| line.tier.as_ref());
     let from = lines.iter().map(|line| line.from.map(cell));
     let table = Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row));
-    table.optional_column("tier", tiers).optional_column("from:", from).for_empty(REMOVED)
+    table.optional_column("tie:", ties).optional_column("tier", tiers).optional_column("from:", from).for_empty(REMOVED)
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ pub(super) struct DefinitionShown {
     #[schema(value_type = String, required = false, example = "1d")]
     movement: Option<Movement>,
     ids: Ids,
-    /// Notes about windows in which one slot is a large part, and about decimals of amounts with a weight. Absent if there
-    /// are none.
+    /// Notes about windows in which one slot is a large part, about decimals of amounts with a weight, and about the scores
+    /// that a second key leaves room for. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<String>,
@@ -178,7 +178,8 @@ fn notes(edition: &BoardEdition) -> Vec<String> {
         .iter()
         .filter(|window| !window.is_calendar())
         .filter_map(|window| Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?)));
-    coarse.chain(metric.terms.notes(*decimals)).collect()
+    let of_keys = edition.windows().iter().filter_map(|window| window.note_of_keys());
+    coarse.chain(metric.terms.notes(*decimals)).chain(of_keys).collect()
 }
 
 /// Parses a definition. The problem of an invalid metric has the column, that of an invalid number the limits.

@@ -48,6 +48,7 @@ mod same_question;
 mod samples;
 mod scheduling;
 mod seasons;
+mod second_keys;
 mod several_types;
 mod sourced_increments;
 mod sources;

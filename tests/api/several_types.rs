@@ -105,8 +105,12 @@ async fn what_does_not_fit_is_refused_and_said() {
         assert_eq!(define(metric, 2).await.status, 200);
     }
     let noted = define("SUM(24h, like + order: amount*0.1, post)", 3).await;
-    let note = "order: amounts of 'amount' may have 2 decimals, because times 0.1 they must not have more than the 3 of the board";
+    let note = "order: amounts of 'amount' in steps of 0.01 fit, because times 0.1 they have at most the 3 decimals of the board";
     assert_eq!(noted.body["notes"], json!([note]), "{noted:?}");
+    // With 24 slots a subject may have (2^53 - 1) / 48 units in one.
+    let too_large = define("SUM(24h, like*187649984473771 + view, post)", 0).await;
+    assert_eq!((too_large.status, &too_large.body["field"]), (422, &json!("metric")), "{too_large:?}");
+    assert_eq!(define("SUM(24h, like*187649984473770 + view, post)", 0).await.status, 200);
     let wrong = define("SUM(24h, like + like*2, post)", 0).await;
     assert_eq!((&wrong.body["field"], &wrong.body["column"]), (&json!("metric"), &json!(17)), "{wrong:?}");
 

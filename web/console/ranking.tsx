@@ -101,6 +101,7 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
             <span class="ranking-score">
               {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}
               <span class="hidden">score </span>{score(line.score, board)}
+              {line.tie !== undefined && <span class="small"><span class="hidden">, tie </span> · {formatted(line.tie)}</span>}
             </span>
           </li>
         );

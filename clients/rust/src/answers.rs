@@ -48,6 +48,9 @@ answers! {
         subject: Option<String>,
         /// The score. None if it is not known at present.
         score: Option<Decimal>,
+        /// The second key, on a board whose definition has `tie_break`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tie: Option<i64>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
@@ -138,6 +141,9 @@ answers! {
         hidden: bool,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
+        /// The second key, on a board whose definition has `tie_break`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tie: Option<i64>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
@@ -181,6 +187,9 @@ answers! {
         score: Option<Decimal>,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
+        /// The second key, on a board whose definition has `tie_break`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tie: Option<i64>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,

@@ -132,6 +132,12 @@ impl Increment {
         self
     }
 
+    /// Adds a second key, which a board with `tie_break` needs.
+    pub fn tie_break(mut self, key: i64) -> Self {
+        self.0.set("tie_break", &key);
+        self
+    }
+
     /// Chooses the ranking of this key, on a board whose metric has `BY`.
     pub fn by(mut self, key: &str) -> Self {
         self.0.set("by", key);

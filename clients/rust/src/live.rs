@@ -71,6 +71,7 @@ struct Row {
     /// Never null, because only what is current is followed, and subjects lose their names in final periods.
     subject: String,
     score: Option<crate::Decimal>,
+    tie: Option<i64>,
     tier: Option<String>,
     #[serde(default, deserialize_with = "if_present")]
     from: Option<Option<u64>>,
@@ -159,9 +160,9 @@ impl Change {
             self.gone.iter().map(String::as_str).chain(self.rows.iter().map(|row| row.subject.as_str())).collect();
         ranking.items.retain(|line| line.subject.as_deref().is_none_or(|subject| !moved.contains(subject)));
         // Rows are in the order of their positions, so each is inserted at its final place.
-        for Row { position, rank, subject, score, tier, from } in self.rows {
+        for Row { position, rank, subject, score, tie, tier, from } in self.rows {
             let at = position.saturating_sub(1).min(ranking.items.len());
-            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tier, from });
+            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tie, tier, from });
         }
         (ranking.window, ranking.as_of) = (self.window, self.as_of);
         (ranking.retiring, ranking.total, ranking.from_as_of) = (self.retiring, self.total, self.from_as_of);

@@ -34,7 +34,7 @@ import type {
 export interface BoardOptions {
   /**
    * Whether equal subjects that wait at the same time are sent as one increment with the sum of their amounts. It does
-   * not apply to items with an `id`, `at`, `value` or `retract` of their own.
+   * not apply to items with an `id`, `at`, `value`, `tie_break` or `retract` of their own.
    */
   coalesce?: boolean | undefined;
 }
@@ -44,6 +44,8 @@ export interface AddOptions extends ItemOptions {
   by?: Key | undefined;
   /** The number or value to count in place of an amount, on boards of AVG, MIN, MAX, LAST and COUNT_DISTINCT. */
   value?: Amount | boolean | undefined;
+  /** The second key, which a board with `tie_break` needs. */
+  tie_break?: number | undefined;
 }
 
 /** A list of subjects, or a look-up without ranks, may have up to 1,000 of them; with ranks up to 200. */
@@ -88,15 +90,15 @@ export class Board<D extends Decimals = "number"> {
    * TypeError for what cannot be sent, such as an amount that is no number.
    */
   add(subject: string, amount?: Amount, options: AddOptions = {}): Promise<boolean> {
-    const { by, at, id, value, retract } = options;
+    const { by, at, id, value, tie_break, retract } = options;
     if (amount !== undefined && value !== undefined) {
       throw new TypeError("an increment has an amount or a value, not both");
     }
     const number = amountOf(amount);
     const item = { subject: textOf("subject", subject), by: keyOf(by) };
-    const sum = this.#coalesce && (id ?? at ?? value ?? retract) === undefined ? units(number ?? 1) : undefined;
+    const sum = this.#coalesce && (id ?? at ?? value ?? tie_break ?? retract) === undefined ? units(number ?? 1) : undefined;
     if (sum !== undefined) return this.#batcher().add(JSON.stringify(item).slice(0, -1), sum);
-    return this.#batcher().add(itemText({ ...item, amount: number, value: valueOf(value) }, options));
+    return this.#batcher().add(itemText({ ...item, amount: number, value: valueOf(value), tie_break }, options));
   }
 
   /** Returns a page of the ranking. */

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use chrono_tz::Tz;
 
 use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Order, Stamp};
-use crate::board::{Decimals, Kind, WindowLength};
+use crate::board::{Amount, AmountError, Decimals, EXACT_MAX, Kind, WindowLength};
 
 /// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
 const DEDUPE: RangeInclusive<i64> = 60_000..=90 * 86_400_000;
@@ -64,11 +64,19 @@ impl Definition {
             if kind != Kind::Mean {
                 return misplaced("prior", "is allowed only with AVG");
             }
-            if prior.sum(self.decimals).is_err() {
-                return misplaced(
-                    "prior",
-                    "must have a 'mean' that times 'weight' has at most the decimals of the board",
-                );
+            match prior.sum(self.decimals) {
+                Err(AmountError::Precision { .. }) => {
+                    let why = "must have a 'mean' that times 'weight' has at most the decimals of the board";
+                    return misplaced("prior", why);
+                }
+                // With a sum of as much both are exact in a float.
+                Ok(Amount(sum)) if sum.abs() <= EXACT_MAX / 2 => {}
+                _ => {
+                    return misplaced(
+                        "prior",
+                        "must have a 'mean' that times 'weight' is below 2^52 in the last decimal",
+                    );
+                }
             }
         }
         if self.tie_break.is_some() {

@@ -81,7 +81,15 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let window = window.text.parse().map_err(|_| words.wrong(&window, "a duration or all"))?;
     words.symbol(',')?;
     let terms = self::terms(words, form)?;
-    separator(words, form)?;
+    let next = words.peek();
+    match form.field() {
+        // What should be the subject was taken for the field.
+        Some(_) if next.is(")") => {
+            let why = "',' and the field that names the subject (each event counts with COUNT)";
+            return Err(words.wrong(&next, why));
+        }
+        _ => separator(words, form)?,
+    }
     let (subject, by) = self::subject(words)?;
     let function = match form {
         FunctionForm::Events | FunctionForm::Sum => Function::Sum,
@@ -99,6 +107,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
         (None, FunctionForm::Sum) if terms.iter().any(|term| term.field.is_none()) => {
             "BY, WHERE or ')' (a field follows its type: a: amount)"
         }
+        (None, FunctionForm::Events) if words.peek().is(",") => "BY, WHERE or ')' (several types are like + comment)",
         (None, _) => "BY, WHERE or ')'",
     };
     words.require(")", expected)?;
@@ -160,7 +169,13 @@ fn weight(words: &mut Words<'_>) -> Result<Weight, SyntaxError> {
     let is_negative = words.take("-");
     let word = words.next();
     let weight = if word.shape == Shape::Number { Weight::parse(word.text) } else { None };
-    let weight = weight.ok_or_else(|| words.wrong(&word, "a number other than 0, with at most 9 decimals"))?;
+    let weight = weight.ok_or_else(|| {
+        let expected = match word.shape {
+            Shape::Name => "a number (a field is written type: field)",
+            _ => "a number other than 0, with at most 9 decimals and 15 digits",
+        };
+        words.wrong(&word, expected)
+    })?;
     Ok(if is_negative { -weight } else { weight })
 }
 
@@ -170,7 +185,9 @@ fn separator(words: &mut Words<'_>, form: &FunctionForm) -> Result<(), SyntaxErr
     let expected = match word.text {
         "," => return Ok(()),
         "*" | "-" if !form.has_weights() => "'+' or ',' (only SUM has weights)",
+        ":" if matches!(form, FunctionForm::Counted(_)) => "'+' or ',' (the field to count follows the subject)",
         ":" => "'+' or ',' (no field: each event counts)",
+        _ if word.shape == Shape::Name => "'+' or ','",
         _ => "','",
     };
     Err(words.wrong(&word, expected))
@@ -285,7 +302,10 @@ mod tests {
             ("COUNT(24h like, post)", "',', found 'like' at column 11".into()),
             ("COUNT(24h, like)", "',', found ')' at column 16".into()),
             ("COUNT(24h, like, post", "BY, WHERE or ')', found the end at column 22".into()),
-            ("COUNT(24h, like, a, b)", "BY, WHERE or ')', found ',' at column 19".into()),
+            (
+                "COUNT(24h, like, a, b)",
+                "BY, WHERE or ')' (several types are like + comment), found ',' at column 19".into(),
+            ),
             ("COUNT(24h, like, post GROUP BY a)", "BY, WHERE or ')', found 'GROUP' at column 23".into()),
             ("COUNT(24h, like, post BY a, b)", "WHERE or ')', found ',' at column 27".into()),
             (
@@ -295,7 +315,11 @@ mod tests {
             ("COUNT(24h, like, post) x", "WHERE or the end, found 'x' at column 24".into()),
             ("COUNT(24h, é, post)", "the type of an event, found 'é' at column 12".into()),
             ("COUNT(24h, 1like, post)", format!("the type of an event {name}, found '1like' at column 12")),
-            ("SUM(24h, like, post)", "',', found ')' at column 20".into()),
+            (
+                "SUM(24h, like, post)",
+                "',' and the field that names the subject (each event counts with COUNT), found ')' at column 20"
+                    .into(),
+            ),
             ("COUNT_DISTINCT(24h, like, post)", "',', found ')' at column 31".into()),
             ("MAX(24h, lap, , driver)", "the field to measure, found ',' at column 15".into()),
             ("COUNT(1h, like*2, post)", "'+' or ',' (only SUM has weights), found '*' at column 15".into()),
@@ -311,15 +335,25 @@ mod tests {
                 "SUM(1h, a + b, amount, s)",
                 "BY, WHERE or ')' (a field follows its type: a: amount), found ',' at column 22".into(),
             ),
-            ("SUM(1h, a*0, s)", "a number other than 0, with at most 9 decimals, found '0' at column 11".into()),
-            ("SUM(1h, a*-x, s)", "a number other than 0, with at most 9 decimals, found 'x' at column 12".into()),
+            (
+                "SUM(1h, a*0, s)",
+                "a number other than 0, with at most 9 decimals and 15 digits, found '0' at column 11".into(),
+            ),
+            ("SUM(1h, a*-x, s)", "a number (a field is written type: field), found 'x' at column 12".into()),
+            ("COUNT(24h, like OR share, post)", "'+' or ',', found 'OR' at column 17".into()),
+            (
+                "COUNT_DISTINCT(1h, e: v, s, u)",
+                "'+' or ',' (the field to count follows the subject), found ':' at column 21".into(),
+            ),
             (
                 "SUM(1h, a*0.0000000001, s)",
-                "a number other than 0, with at most 9 decimals, found '0.0000000001' at column 11".into(),
+                "a number other than 0, with at most 9 decimals and 15 digits, found '0.0000000001' at column 11"
+                    .into(),
             ),
             (
                 "SUM(1h, a*9007199254740992, s)",
-                "a number other than 0, with at most 9 decimals, found '9007199254740992' at column 11".into(),
+                "a number other than 0, with at most 9 decimals and 15 digits, found '9007199254740992' at column 11"
+                    .into(),
             ),
             (
                 "SUM(1h, sale, amount*2, s)",
@@ -387,7 +421,7 @@ mod tests {
         assert_eq!(error, "expected at most 4096 bytes, found 6030 at column 4097");
         // The canonical form would be too long to be parsed again.
         let error = listed(2_000).parse::<Metric>().unwrap_err().to_string();
-        assert_eq!(error, "expected at most 4096 bytes, found 6030 at column 1");
+        assert_eq!(error, "expected at most 4096 bytes in its canonical form, found 6030 at column 1");
     }
 
     proptest! {

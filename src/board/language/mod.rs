@@ -69,16 +69,16 @@ fn read<T: fmt::Display>(
     text: &str,
     parse: impl FnOnce(&mut Words<'_>) -> Result<T, SyntaxError>,
 ) -> Result<T, SyntaxError> {
-    let too_long = |bytes: usize, column: usize| SyntaxError {
-        expected: format!("at most {MAX_BYTES} bytes"),
+    let too_long = |bytes: usize, column: usize, form: &str| SyntaxError {
+        expected: format!("at most {MAX_BYTES} bytes{form}"),
         found: format!("{bytes}"),
         column,
     };
     if text.len() > MAX_BYTES {
         let whole = text.char_indices().take_while(|(start, c)| start + c.len_utf8() <= MAX_BYTES).count();
-        return Err(too_long(text.len(), whole + 1));
+        return Err(too_long(text.len(), whole + 1, ""));
     }
     let parsed = parse(&mut Words::new(text))?;
     let canonical = parsed.to_string().len();
-    if canonical > MAX_BYTES { Err(too_long(canonical, 1)) } else { Ok(parsed) }
+    if canonical > MAX_BYTES { Err(too_long(canonical, 1, " in its canonical form")) } else { Ok(parsed) }
 }

@@ -79,13 +79,14 @@ class InPeriods(TypedDict, total=False):
 
 
 class Item(TypedDict, total=False):
-    """More about an increment: `by`, its key; `at`, its time (RFC 3339, or a `datetime` with a time zone); `id`, if it
+    """More about an increment: `by`, its key; `tie_break`, the second key that some boards need; `at`, its time (RFC 3339, or a `datetime` with a time zone); `id`, if it
     has one of its own; `value` in place of an amount; `retract`, to take it back."""
 
     by: str
     at: str | datetime
     id: str
     value: str | int | Decimal | float | bool
+    tie_break: int
     retract: bool
 
 
