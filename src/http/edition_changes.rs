@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::definition::DefinitionShown;
 use super::state::HttpState;
-use crate::board::{BoardEdition, Definition, Metric, Tiers, WindowLength};
+use crate::board::{BoardEdition, Definition, Kind, Metric, Tiers, WindowLength};
 use crate::service::DualRunState;
 
 /// What changes for readers when an edition becomes the board.
@@ -82,6 +82,14 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
     }
     if counted(&old.metric) != counted(&new.metric) {
         stops.push(format!("queries and rules by the metric {}: it is not that of the edition", old.metric));
+    }
+    let counts_events = new.kind() == Kind::Sum && new.metric.terms.count_events();
+    if old.metric.terms != new.metric.terms && !new.kind().counts_values() && !counts_events {
+        stops.push(
+            "increments: they do not say what the edition counts, and count there only if the metric has the same \
+                    types, fields and weights"
+                .to_owned(),
+        );
     }
     let scores_differ =
         counted(&old.metric) != counted(&new.metric) || old.order != new.order || old.prior != new.prior;

@@ -197,8 +197,15 @@ pub(super) fn suggestion<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, m
     coarsest
 }
 
-/// Returns a name for the suggested board, such as `login-per-device_id`.
-pub(super) fn suggested_name(metric: &Metric) -> String {
+/// Returns a name for the suggested board that is not taken, such as `login-per-device_id`. If several such names are taken,
+/// another name must be chosen.
+pub(super) fn suggested_name(metric: &Metric, is_taken: impl Fn(&str) -> bool) -> String {
+    let name = name_of(metric);
+    let more = (2..100).map(|number| format!("{}-{number}", name.chars().take(60).collect::<String>()));
+    std::iter::once(name.clone()).chain(more).find(|name| !is_taken(name)).unwrap_or(name)
+}
+
+fn name_of(metric: &Metric) -> String {
     let by = metric.by.as_ref().map_or_else(String::new, |by| format!("-by-{by}"));
     let events: Vec<&str> = metric.terms.types().collect();
     let text = format!("{}-per-{}{by}", events.join("-"), metric.subject).to_ascii_lowercase();
@@ -461,9 +468,16 @@ mod tests {
             ("COUNT(1h, _Log.In, user)", "log.in-per-user"),
             ("COUNT(1h, LOGIN, user)", "login-per-user"),
         ] {
-            assert_eq!(suggested_name(&metric.parse().unwrap()), name);
+            assert_eq!(suggested_name(&metric.parse().unwrap(), |_| false), name);
         }
         let long: Metric = format!("COUNT(1h, {}, {})", "_a".repeat(32), "b-".repeat(32)).parse().unwrap();
-        assert!(BoardName::parse(&suggested_name(&long)).is_ok(), "{}", suggested_name(&long));
+        for first_free in [1, 2, 12] {
+            let asked = std::cell::Cell::new(0);
+            let name = suggested_name(&long, |_| asked.replace(asked.get() + 1) + 1 < first_free);
+            assert!(BoardName::parse(&name).is_ok(), "{name}");
+        }
+        let taken = ["like-post-per-user", "like-post-per-user-2"];
+        let metric = "SUM(1h, like*2 + post, user)".parse().unwrap();
+        assert_eq!(suggested_name(&metric, |name| taken.contains(&name)), "like-post-per-user-3");
     }
 }

@@ -251,13 +251,14 @@ impl Service {
                 return Ok(found);
             }
         }
+        let is_taken = |name: &str| listed.event_index.all().any(|board| board.name().as_str() == name);
         Err(ServiceError::NoBoard {
             metric: Box::new(metric.clone()),
             suggestion: board_selection::suggestion(
                 listed.event_index.all().filter(|board| caller.sees(board.name())),
                 metric,
             )
-            .map(|board| (board_selection::suggested_name(metric), Box::new(board))),
+            .map(|board| (board_selection::suggested_name(metric, is_taken), Box::new(board))),
         })
     }
 

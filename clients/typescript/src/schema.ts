@@ -252,8 +252,8 @@ export interface components {
             /** @description The earlier time whose ranks lines show: `1h`, `1d` or `period`. Absent if they show none. */
             movement?: string;
             /**
-             * @description Notes about windows in which one slot is a large part, and about decimals of amounts with a weight. Absent if there
-             *     are none.
+             * @description Notes about windows in which one slot is a large part, about decimals of amounts with a weight, and about the scores
+             *     that a second key leaves room for. Absent if there are none.
              */
             notes?: string[];
             /**
@@ -289,6 +289,8 @@ export interface components {
              * @enum {string}
              */
             stamp: "start" | "end";
+            /** @description Second key by which subjects with the same score are ordered. Absent if there is none. */
+            tie_break?: components["schemas"]["TieBreak"];
             /** @description Time zone with whose midnights slots of an hour and more are aligned. */
             timezone: string;
             /** @description Further windows of the metric, each with its slots; empty if the board has one window. */
@@ -326,6 +328,11 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -579,6 +586,7 @@ export interface components {
              * @enum {string}
              */
             stamp?: "start" | "end";
+            tie_break?: components["schemas"]["TieBreak"] | null;
             /** @description IANA time zone with whose midnights slots of an hour and more are aligned. Default: UTC. */
             timezone?: string;
             /**
@@ -1203,6 +1211,11 @@ export interface components {
             retract?: boolean;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key, a whole number from -`most` to `most`: it is added up for COUNT and SUM, otherwise it belongs to the value. Required there, and unknown on other boards.
+             */
+            tie_break?: number;
             /** @description AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without control characters; a number or boolean is counted as its JSON text. */
             value?: string | number | boolean;
         };
@@ -1373,6 +1386,11 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -1565,6 +1583,11 @@ export interface components {
             /** @description The tiers, the best first; none to remove them. */
             tiers: components["schemas"]["Tier"][];
         };
+        /**
+         * @description Order of the ranking: highest or lowest score first.
+         * @enum {string}
+         */
+        Order: "desc" | "asc";
         /** @description A period of a board with a season. */
         Period: {
             /**
@@ -1740,6 +1763,11 @@ export interface components {
             score: number | null;
             /** @description The ranked subject: 1 to 512 bytes of UTF-8 without control characters. Null where the subject was removed from a final period, in which the line keeps its place. Never null in the current period, nor on a board without a season. */
             subject: string | null;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -2042,6 +2070,11 @@ export interface components {
              * @description The sum of the measurements, for AVG, together with `count`. Parsed exactly.
              */
             sum?: number;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key, a whole number from -`most` to `most`: it is added up for COUNT and SUM, otherwise it belongs to the value. Required there, and unknown on other boards.
+             */
+            tie_break?: number;
             /**
              * Format: decimal
              * @description The smallest or largest value of the slot, for MIN and MAX; its newest value, for LAST. Parsed exactly.
@@ -2362,6 +2395,11 @@ export interface components {
             standard_error?: number;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -2383,6 +2421,11 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
         };
         /** @description The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST. */
         SubjectValue: {
@@ -2397,10 +2440,28 @@ export interface components {
              */
             at?: string;
             /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key, a whole number from -`most` to `most`: it is added up for COUNT and SUM, otherwise it belongs to the value. Required there, and unknown on other boards.
+             */
+            tie_break?: number;
+            /**
              * Format: decimal
              * @description The smallest, largest or newest number of the subject, for MIN, MAX and LAST; its only measurement, for AVG.
              */
             value?: number;
+        };
+        /** @description A second key, by which subjects with the same score are ordered. */
+        TieBreak: {
+            /** @description Field of events that has their second key. An increment has it as `tie_break`. Default: `tie_break`. */
+            field?: string;
+            /**
+             * Format: int64
+             * @description Greatest magnitude of the second key of a subject: it is a whole number from -`most` to `most`. The larger it is, the
+             *     smaller are the scores that the board can hold.
+             */
+            most: number;
+            /** @description Whether the smallest (`asc`) or the greatest (`desc`) second key is first among equal scores. */
+            order: components["schemas"]["Order"];
         };
         /** @description A part of a ranking with a name. One of `rank`, `top` and `score` says what a subject must reach. */
         Tier: {

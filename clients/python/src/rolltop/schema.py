@@ -69,6 +69,7 @@ ChangedRow = TypedDict(
         'rank': int,
         'score': Number | None,
         'subject': str,
+        'tie': NotRequired[int],
         'tier': NotRequired[str],
     },
 )
@@ -253,6 +254,7 @@ class Increment(TypedDict):
     position: NotRequired[str | int]
     retract: NotRequired[bool]
     subject: str
+    tie_break: NotRequired[int]
     value: NotRequired[str | Number | bool]
 
 
@@ -308,6 +310,7 @@ LookupEntry = TypedDict(
         'rank_among': int | None,
         'score': Number | None,
         'subject': str,
+        'tie': NotRequired[int],
         'tier': NotRequired[str],
     },
 )
@@ -354,6 +357,9 @@ class NewSource(TypedDict):
     keys: NotRequired[list[str]]
 
 
+Order: TypeAlias = Literal['desc', 'asc']
+
+
 class Period(TypedDict):
     end: str | None
     final: bool
@@ -397,6 +403,7 @@ RankingEntry = TypedDict(
         'rank': int,
         'score': Number | None,
         'subject': str | None,
+        'tie': NotRequired[int],
         'tier': NotRequired[str],
     },
 )
@@ -479,6 +486,7 @@ class Sample(TypedDict):
     count: NotRequired[int]
     subject: str
     sum: NotRequired[Number]
+    tie_break: NotRequired[int]
     value: NotRequired[Number]
 
 
@@ -583,12 +591,20 @@ class SubjectSet(TypedDict):
     by: NotRequired[str]
     score: Number | None
     subject: str
+    tie: NotRequired[int]
 
 
 class SubjectValue(TypedDict):
     amount: NotRequired[Number]
     at: NotRequired[str]
+    tie_break: NotRequired[int]
     value: NotRequired[Number]
+
+
+class TieBreak(TypedDict):
+    field: NotRequired[str]
+    most: int
+    order: Order
 
 
 class Tier(TypedDict):
@@ -693,6 +709,7 @@ class CanonicalDefinition(TypedDict):
     slots_in_window: int
     slots_kept: int
     stamp: Literal['start', 'end']
+    tie_break: NotRequired[TieBreak]
     timezone: str
     windows: list[str]
 
@@ -739,6 +756,7 @@ class Definition(TypedDict):
     shards: NotRequired[int]
     slot: NotRequired[str]
     stamp: NotRequired[Literal['start', 'end']]
+    tie_break: NotRequired[TieBreak | None]
     timezone: NotRequired[str]
     windows: NotRequired[list[str]]
 
@@ -1025,6 +1043,7 @@ Standing = TypedDict(
         'slots_are_partial': NotRequired[bool],
         'standard_error': NotRequired[Number],
         'subject': str,
+        'tie': NotRequired[int],
         'tier': NotRequired[str],
     },
 )
