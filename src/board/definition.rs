@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::{
     Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale, Season,
-    SlotError, Span, TieBreak, WindowLength, form,
+    SlotError, Span, Starts, TieBreak, WindowLength, form,
 };
 
 /// The largest number of slots that a window may have.
@@ -86,9 +86,9 @@ pub struct Definition {
     #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
     pub metric: Metric,
     /// Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole
-    /// days, `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode`
-    /// `from_first`. For a window of `all` time, only with `keep`: the length of the slots that are kept beside the
-    /// total.
+    /// days, `1w`, a number of months that divides a year, such as `1mo` and `3mo`, or `1y`. The window is a whole number
+    /// of slots, at most 2,000. Optional with the `mode` `from_first`. For a window of `all` time, only with `keep`: the
+    /// length of the slots that are kept beside the total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub slot: Option<Span>,
@@ -184,6 +184,18 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "1d", pattern = "^(1h|1d|period)$", required = false)]
     pub movement: Option<Movement>,
+    /// A day, or a whole hour of a day, in the time zone of the board, with which a slot or period of a day or longer
+    /// begins; the others before and after it follow from it. It gives days their hour, weeks their day, and months and
+    /// years their day (1 to 28) and month. Shorter slots and periods are not moved. Default: midnight, `1w` on Mondays,
+    /// a number of days counted from 1970-01-01, months on the first, a number of months counted from January.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(
+        value_type = String,
+        example = "2026-11-02T05:00",
+        pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:00)?$",
+        required = false
+    )]
+    pub starts: Option<Starts>,
 }
 
 impl Serialize for Definition {
@@ -260,7 +272,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 20] = [
+    pub const KEYS: [&str; 21] = [
         "metric",
         "slot",
         "decimals",
@@ -281,6 +293,7 @@ impl Definition {
         "windows",
         "season",
         "movement",
+        "starts",
     ];
 
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
@@ -318,6 +331,7 @@ impl Definition {
             windows: Vec::new(),
             season: None,
             movement: None,
+            starts: None,
         }
     }
 
@@ -334,6 +348,7 @@ impl Definition {
                 cover: Cover::Current,
                 keep: None,
                 stamp: Stamp::Start,
+                starts: None,
                 ..own
             },
             WindowLength::Span(_) => own,
@@ -390,7 +405,7 @@ impl Definition {
         self.check()?;
         let calendar = match (self.slot, self.metric.window) {
             (_, WindowLength::All) => Calendar::eternal(),
-            (Some(slot), _) => Calendar::new(slot, self.timezone)?,
+            (Some(slot), _) => Calendar::with_start(slot, self.timezone, self.starts)?,
             (None, WindowLength::Span(_)) => {
                 return Err(DefinitionError::Misplaced { key: "slot", why: "is required unless the window is all" });
             }

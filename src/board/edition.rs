@@ -44,6 +44,7 @@ impl Edition {
     /// Creates an edition of a definition, which is validated here. Its tracks get the ids from `id` on.
     pub(super) fn new(id: TrackId, definition: Definition) -> Result<Self, DefinitionError> {
         definition.check_rankings()?;
+        definition.check_starts()?;
         definition.check_movement()?;
         let definition = Arc::new(definition);
         // The first, whose own definition is the whole one, because the errors of the others do not say which key is
@@ -218,16 +219,12 @@ impl Edition {
 
     /// Returns whether a sample of one of them is a sample of the other one: both take samples, for the same slots.
     pub fn has_same_samples_as(&self, other: &Self) -> bool {
-        let (ours, theirs) = (self.definition(), other.definition());
-        let are_slots_equal = self.main().is_all_time() == other.main().is_all_time()
-            && ours.slot == theirs.slot
-            && ours.timezone == theirs.timezone
-            && ours.stamp == theirs.stamp
-            && self.kept_slots().is_some() == other.kept_slots().is_some();
+        let [ours, theirs] = [self, other].map(|edition| edition.tracks().iter().map(Track::calendar));
         self.kind() == other.kind()
             && self.refuses_samples().is_none()
             && other.refuses_samples().is_none()
-            && are_slots_equal
+            && self.definition.stamp == other.definition.stamp
+            && ours.eq(theirs)
     }
 
     /// Returns the reason why samples are not accepted, if they are not.

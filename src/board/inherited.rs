@@ -1,6 +1,6 @@
 //! What the definition of a successor takes from its board.
 
-use super::{Board, Definition, Edition, FurtherWindow, TrackId, WindowLength};
+use super::{Board, Definition, Edition, FurtherWindow, Movement, TrackId, WindowLength};
 
 impl Board {
     /// Returns the definition of a successor. A key that `names` does not know has the value of the board, if that is
@@ -53,10 +53,15 @@ impl Board {
         for window in &ours.windows {
             take("windows", &|to| at(window, to));
         }
+        // It is refused where it has no effect, so it is taken after what it has an effect on.
+        take("starts", &|to| to.starts = ours.starts);
         take("movement", &|to| {
             to.movement = ours.movement;
             if !names("timezone") {
                 to.timezone = ours.timezone;
+            }
+            if ours.movement == Some(Movement::Day) && !names("starts") {
+                to.starts = ours.starts;
             }
         });
         whole
@@ -120,6 +125,47 @@ mod tests {
             first,
             r#"{"metric":"COUNT(48h, m, city)","slot":"1d"}"#,
             r#"{"metric":"COUNT(48h, m, city)","slot":"1d","ranked":false,"mode":"from_first"}"#,
+        );
+    }
+
+    /// `starts` is taken if the successor has slots that begin with it, or days that are compared.
+    #[test]
+    fn days_begin_as_those_of_the_board() {
+        let days = r#"{"metric":"COUNT(7d, edit, user)","slot":"1d","windows":["1d/1h","1mo/1mo"],"movement":"1d",
+            "timezone":"Europe/Berlin","starts":"2026-11-15T05:00"}"#;
+        assert_completed(
+            days,
+            r#"{"metric":"COUNT(14d, edit, user)","slot":"1d"}"#,
+            r#"{"metric":"COUNT(14d, edit, user)","slot":"1d","windows":["1d/1h","1mo/1mo"],"movement":"1d",
+                "timezone":"Europe/Berlin","starts":"2026-11-15T05:00"}"#,
+        );
+        assert_completed(
+            days,
+            r#"{"metric":"COUNT(7h, edit, user)","slot":"1h","windows":[]}"#,
+            r#"{"metric":"COUNT(7h, edit, user)","slot":"1h","movement":"1d","timezone":"Europe/Berlin",
+                "starts":"2026-11-15T05:00"}"#,
+        );
+        assert_completed(
+            days,
+            r#"{"metric":"COUNT(7h, edit, user)","slot":"1h","windows":[],"movement":null}"#,
+            r#"{"metric":"COUNT(7h, edit, user)","slot":"1h","timezone":"Europe/Berlin"}"#,
+        );
+        assert_completed(
+            days,
+            r#"{"metric":"COUNT(14d, edit, user)","slot":"1d","windows":["1d/6h"],"starts":"2026-11-15T06:00"}"#,
+            r#"{"metric":"COUNT(14d, edit, user)","slot":"1d","windows":["1d/6h"],"movement":"1d",
+                "timezone":"Europe/Berlin","starts":"2026-11-15T06:00"}"#,
+        );
+        assert_completed(
+            days,
+            r#"{"metric":"COUNT(all, edit, user)"}"#,
+            r#"{"metric":"COUNT(all, edit, user)","windows":["1d/1h","1mo/1mo"],"movement":"1d",
+                "timezone":"Europe/Berlin","starts":"2026-11-15T05:00"}"#,
+        );
+        assert_completed(
+            r#"{"metric":"COUNT(24h, edit, user)","slot":"1h","windows":["7d/1d"],"movement":"1h","starts":"2026-11-15"}"#,
+            r#"{"metric":"COUNT(48h, edit, user)","slot":"1h","windows":[]}"#,
+            r#"{"metric":"COUNT(48h, edit, user)","slot":"1h","movement":"1h"}"#,
         );
     }
 

@@ -2,7 +2,8 @@
 //!
 //! - [`Timestamp`]: an instant in milliseconds; [`Span`]: a duration as users write it (`24h`);
 //!   [`WindowLength`]: the length of a metric's window, which may be all time; [`FurtherWindow`]: `7d/6h`.
-//! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
+//! - [`Calendar`]: the starts and ends of slots; [`Starts`]: where its days, weeks, months and years begin; [`Window`]:
+//!   the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers; [`Scale`]: what the numbers of a board are.
 //! - [`BoardName`], [`Subject`], [`RankingKey`], [`EventId`]: names, validated when they are parsed.
 //! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Terms`]: the types of events that count; [`Definition`]: everything that stored data depends on.
@@ -57,6 +58,7 @@ mod sketch;
 mod source;
 mod span;
 pub(crate) mod spellings;
+mod starts;
 #[cfg(test)]
 mod steps;
 mod terms;
@@ -104,6 +106,7 @@ pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use source::{Position, PositionError, SourceName, SourceNameError, SourceNumber};
 pub use span::{Span, SpanError, Unit};
+pub use starts::{Starts, StartsError};
 pub use terms::{Term, Terms, Weight};
 pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};
 pub use timestamp::{Timestamp, TimestampError};

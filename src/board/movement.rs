@@ -14,7 +14,7 @@ pub enum Movement {
     /// The beginning of each hour.
     #[serde(rename = "1h")]
     Hour,
-    /// The beginning of each day, in the time zone of the board.
+    /// The beginning of each day, in the time zone of the board, at the hour of its [`starts`](Definition::starts).
     #[serde(rename = "1d")]
     Day,
     /// The end of the period before, on a board with a season.
@@ -60,14 +60,14 @@ impl Definition {
 
     /// Returns the calendar whose slots begin with the boundaries at which the track of this definition notes its
     /// ranks, if it does: if each boundary is the beginning of a slot, or if the track has one slot for all time.
-    /// `zone` is the time zone of the edition.
+    /// Time zone and `starts` of the boundaries are those of the edition, because a total over all time has none.
     pub(super) fn boundaries_of_track(&self, edition: &Definition) -> Option<Calendar> {
         let span = edition.movement.filter(|_| self.ranked && edition.metric.by.is_none())?.span()?;
-        let boundaries = Calendar::new(span, edition.timezone).ok()?;
+        let boundaries = Calendar::with_start(span, edition.timezone, edition.starts).ok()?;
         let (WindowLength::Span(_), Some(slot)) = (self.metric.window, self.slot) else {
             return (self.metric.window == WindowLength::All).then_some(boundaries);
         };
-        let slots = Calendar::new(slot, self.timezone).ok()?;
+        let slots = Calendar::with_start(slot, self.timezone, self.starts).ok()?;
         let is_whole = span.seconds().zip(slot.seconds()).is_some_and(|(span, slot)| span % slot == 0);
         let begins_with_slot = |day: &i64| {
             let boundary = boundaries.slot_of(Timestamp::from_millis(*day));

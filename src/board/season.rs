@@ -19,7 +19,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::text::text;
 use super::{
     ArchiveTop, Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, EditionsChange,
-    OtherEdition, SlotError, Span, SpanError, Timestamp, Unit, form,
+    OtherEdition, SlotError, Span, SpanError, Starts, Timestamp, Unit, form,
 };
 
 /// The shortest period.
@@ -74,12 +74,13 @@ impl fmt::Display for PeriodLength {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "SeasonForm")]
 pub struct Season {
-    /// Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`; or
-    /// `manual`: each ends with `POST /v1/boards/{board}/close`.
+    /// Length of a period: hours that divide a day, a number of whole days, `1w`, a number of months that divides a
+    /// year, such as `1mo` and `3mo`, or `1y`; or `manual`: each ends with `POST /v1/boards/{board}/close`.
     #[serde(serialize_with = "form::text")]
     #[schema(value_type = String, example = "1mo", pattern = "^(manual|[1-9][0-9]{0,9}(h|d|w|mo|y))$")]
     pub every: PeriodLength,
-    /// A day on which a period begins, for periods of a number of days. Default: 1970-01-01.
+    /// A day on which a period begins, for periods of a number of days. The board's `starts` says the same for periods of
+    /// every length; it has one of the two. Default: 1970-01-01.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = Date, example = "2026-11-02", required = false)]
     pub start: Option<NaiveDate>,
@@ -134,9 +135,9 @@ pub struct Period {
     pub number: u64,
 }
 
-/// The name of a period, in the time zone of its board: `2026-11` of a month, `2026` of a year, otherwise the day on
-/// which it begins, with the hour if it is shorter than a day: `2026-11-02`, `2026-11-02T06`. Of one that is closed by
-/// hand it is its number.
+/// The name of a period, in the time zone of its board: `2026-11` of a month of the calendar, `2026` of a year of the
+/// calendar, otherwise the day with which it begins, with the hour if it is shorter than a day: `2026-11-02`,
+/// `2026-11-02T06`. Of one that is closed by hand it is its number.
 ///
 /// Names of one board are in the order of its periods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -190,8 +191,9 @@ impl Period {
 impl Season {
     /// Returns the periods as the slots of a calendar.
     pub fn calendar(&self, definition: &Definition) -> Result<Calendar, SlotError> {
+        let starts = self.start.map(Starts::from).or(definition.starts);
         match self.every {
-            PeriodLength::Span(every) => Calendar::with_start(every, definition.timezone, self.start),
+            PeriodLength::Span(every) => Calendar::with_start(every, definition.timezone, starts),
             PeriodLength::Manual => Ok(Calendar::eternal()),
         }
     }
@@ -225,8 +227,8 @@ impl Season {
         if self.start.is_some() && !is_of_days {
             return misplaced(
                 "season",
-                "must have a 'start' only if 'every' is a number of days, such as 14d: other periods begin with their \
-                 hour, week, month or year",
+                "must have a 'start' only if 'every' is a number of days, such as 14d: 'starts', beside 'season', says with \
+                 which day other periods begin",
             );
         }
         if self.archive_top != ArchiveTop::All && !definition.packs_periods() {
@@ -248,17 +250,21 @@ impl Season {
         Ok(())
     }
 
-    /// Returns the name of a period.
-    fn name_of(&self, definition: &Definition, period: Period) -> PeriodName {
-        let PeriodLength::Span(every) = self.every else { return PeriodName(period.number.to_string()) };
-        let local = definition.timezone.from_utc_datetime(&period.start.to_utc().naive_utc());
-        let form = match every.unit() {
-            Unit::Month => "%Y-%m",
-            Unit::Year => "%Y",
-            _ if every.approximate_millis() >= DAY => "%Y-%m-%d",
-            _ => "%Y-%m-%dT%H",
+    /// Returns the name of a period. `None` if it is not of a season of this definition.
+    fn name_of(&self, definition: &Definition, period: Period) -> Option<PeriodName> {
+        let PeriodLength::Span(every) = self.every else { return Some(PeriodName(period.number.to_string())) };
+        if !every.is_a_day_or_longer() {
+            let local = definition.timezone.from_utc_datetime(&period.start.to_utc().naive_utc());
+            return Some(PeriodName(local.format("%Y-%m-%dT%H").to_string()));
+        }
+        let calendar = self.calendar(definition).ok()?;
+        let is_moved = || Calendar::new(every, definition.timezone).as_ref() != Ok(&calendar);
+        let form = match every.months() {
+            Some(1) if !is_moved() => "%Y-%m",
+            Some(12) if !is_moved() => "%Y",
+            _ => "%Y-%m-%d",
         };
-        PeriodName(local.format(form).to_string())
+        Some(PeriodName(calendar.first_day(period.start).format(form).to_string()))
     }
 
     /// The largest number of sealed periods that are kept.
@@ -282,7 +288,7 @@ impl Edition {
     /// Returns the name of its period, if it is one.
     pub fn period_name(&self) -> Option<PeriodName> {
         let definition = self.definition();
-        Some(definition.season?.name_of(definition, self.period()?))
+        definition.season?.name_of(definition, self.period()?)
     }
 }
 

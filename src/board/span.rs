@@ -104,6 +104,11 @@ impl Span {
         }
     }
 
+    /// Returns whether it is a day or longer, so that it is divided by the calendar.
+    pub fn is_a_day_or_longer(self) -> bool {
+        self.seconds().is_none_or(|seconds| seconds >= 86_400)
+    }
+
     /// Returns whether two spans have the same length, however they are written: `60m` and `1h`, `12mo` and `1y`. A
     /// span in months or years has the same length only as a span of the same number of months.
     pub fn is_as_long_as(self, other: Span) -> bool {

@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
     Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Season, Span, Stamp,
-    TieBreak,
+    Starts, TieBreak,
 };
 use crate::service::IdCost;
 
@@ -88,9 +88,13 @@ pub(super) struct DefinitionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, example = "1d")]
     movement: Option<Movement>,
+    /// The day or hour with which a slot or period of a day or longer begins. Absent if the definition has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "2026-11-02T05:00")]
+    starts: Option<Starts>,
     ids: Ids,
-    /// Notes about windows in which one slot is a large part, about decimals of amounts with a weight, and about the scores
-    /// that a second key leaves room for. Absent if there are none.
+    /// Notes about windows in which one slot is a large part, about decimals of amounts with a weight, about the scores that a
+    /// second key leaves room for, and about the day on which slots of weeks begin. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<String>,
@@ -165,6 +169,7 @@ impl DefinitionShown {
             ids: Ids::of(board, id_cost),
             season: definition.season,
             movement: definition.movement,
+            starts: definition.starts,
             notes: notes(edition),
         }
     }
@@ -172,14 +177,15 @@ impl DefinitionShown {
 
 /// Returns what is said about an edition beside its definition.
 fn notes(edition: &BoardEdition) -> Vec<String> {
-    let Definition { metric, decimals, .. } = edition.definition();
+    let definition = edition.definition();
     let coarse = edition
         .windows()
         .iter()
         .filter(|window| !window.is_calendar())
         .filter_map(|window| Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?)));
     let of_keys = edition.windows().iter().filter_map(|window| window.note_of_keys());
-    coarse.chain(metric.terms.notes(*decimals)).chain(of_keys).collect()
+    let of_amounts = definition.metric.terms.notes(definition.decimals);
+    coarse.chain(of_amounts).chain(of_keys).chain(definition.notes_of_weeks()).collect()
 }
 
 /// Parses a definition. The problem of an invalid metric has the column, that of an invalid number the limits.

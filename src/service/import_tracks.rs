@@ -106,6 +106,29 @@ mod tests {
     }
 
     #[test]
+    fn slots_that_begin_elsewhere_are_filled_from_those_that_they_consist_of() {
+        let from = |window: &str, slot: &str, starts: Option<&str>| {
+            board(&format!("COUNT({window}, like, post)"), slot, |definition| {
+                definition.timezone = "Europe/Berlin".parse().unwrap();
+                definition.starts = starts.map(|starts| starts.parse().unwrap());
+            })
+        };
+        let five = Some("2026-11-01T05:00");
+        // The day has 23 hours.
+        for (source, fits) in [
+            (from("48h", "1h", None), true),
+            (from("7d", "1d", five), true),
+            (from("7d", "1d", None), false),
+            (from("2d", "6h", None), false),
+        ] {
+            assert_eq!(of(&source, &from("7d", "1d", five)).is_ok(), fits, "{:?}", source.definition());
+        }
+        assert!(of(&from("3mo", "1mo", None), &from("1y", "3mo", Some("2026-02-01"))).is_ok());
+        assert!(of(&from("28d", "1d", five), &from("2mo", "1mo", Some("2026-02-15T05:00"))).is_ok());
+        assert!(of(&from("28d", "1d", five), &from("2mo", "1mo", Some("2026-02-15"))).is_err());
+    }
+
+    #[test]
     fn contents_that_do_not_fit_are_refused_with_the_reason() {
         let plain = board("COUNT(24h, like, post)", "1h", |_| ());
         for (other, reason) in [

@@ -18,6 +18,7 @@ mod backup;
 mod boards;
 mod bodies;
 mod browsers;
+mod calendars;
 mod connections;
 mod console;
 mod contents;
