@@ -31,11 +31,14 @@ pub(super) struct DefinitionArgs {
     /// A second key that orders equal scores: most=1000,order=asc, and field=seconds for events
     #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
     tie_break: Vec<String>,
+    /// The day or hour with which slots and periods of a day or longer begin, such as 2026-11-02 or 2026-11-02T05:00
+    #[arg(long, value_name = "DAY[THOUR:00]")]
+    starts: Option<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "prior", "tie_break", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -62,6 +65,7 @@ impl DefinitionArgs {
             }
         }
         definition.extend(self.movement.as_ref().map(|movement| ("movement".to_owned(), json!(movement))));
+        definition.extend(self.starts.as_ref().map(|starts| ("starts".to_owned(), json!(starts))));
         let others = members("--set", &self.members)?;
         if let Some(name) = others.keys().find(|name| !Definition::KEYS.contains(&name.as_str())) {
             bail!("--set {name}: a definition has no such member; it has {}", Definition::KEYS.join(", "));
@@ -126,6 +130,9 @@ mod tests {
         let expected =
             json!({"metric": "m", "prior": {"mean": 3.5, "weight": 10}, "tie_break": {"most": 9, "order": "asc"}});
         assert_eq!(Line::parse_from(others).definition.read().unwrap(), expected);
+        let starts = ["x", "m", "--starts", "2026-11-02T05:00"];
+        let expected = json!({"metric": "m", "starts": "2026-11-02T05:00"});
+        assert_eq!(Line::parse_from(starts).definition.read().unwrap(), expected);
         let error = Line::parse_from(["x", "m", "--season", "1mo"]).definition.read().unwrap_err().to_string();
         assert_eq!(error, "--season 1mo: '=' is missing after the member");
     }

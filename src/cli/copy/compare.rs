@@ -128,7 +128,7 @@ pub(super) async fn counted_since(from: &Service, board: &str, file: &ContentsFi
 
 /// Returns whether two boards have the same windows and slots.
 fn has_same_tracks(one: &Value, other: &Value) -> bool {
-    ["metric", "slot", "windows", "keep", "timezone", "cover", "max_values", "ranked"]
+    ["metric", "slot", "windows", "keep", "timezone", "starts", "cover", "max_values", "ranked"]
         .iter()
         .all(|key| one[*key] == other[*key])
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::batch::Batch;
-use crate::board::{BoardName, Calendar, Kind, Metric, Span, Timestamp};
+use crate::board::{BoardName, Calendar, Kind, Metric, Span, Starts, Timestamp};
 use crate::cli::server::ServerArgs;
 
 /// The time for which one batch is tried before the replay fails.
@@ -65,6 +65,7 @@ struct BoardShown {
     slot: Option<Span>,
     #[serde(default)]
     timezone: chrono_tz::Tz,
+    starts: Option<Starts>,
 }
 
 /// The server's response to a batch.
@@ -112,7 +113,7 @@ impl Client {
             shown => shown?,
         };
         let calendar = match shown.slot {
-            Some(slot) => Calendar::new(slot, shown.timezone)?,
+            Some(slot) => Calendar::with_start(slot, shown.timezone, shown.starts)?,
             None => Calendar::eternal(),
         };
         Ok((calendar, shown.metric.function.kind()))
