@@ -47,6 +47,8 @@ fn fillable() -> Vec<Fillable> {
         };
         all.push((hours.clone(), Definition { order: Order::Asc, ..definition(&over("3h"), "1h") }, vec![(0, 0)]));
         all.push((hours.clone(), unranked(&over("4h"), "2h"), vec![(0, 0)]));
+        let from_five = Definition { starts: "2025-11-01T05:00".parse().ok(), ..definition(&over("1d"), "1d") };
+        all.push((hours.clone(), from_five, vec![(0, 0)]));
         let several = further(&["all", "2h/30m"], &hours);
         let others = further(&["4h/2h", "all"], &definition(&over("2h"), "1h"));
         all.push((several, others, vec![(0, 0), (0, 1), (1, 2)]));

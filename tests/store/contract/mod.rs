@@ -536,6 +536,7 @@ contract! {
         tumbling::a_tumbling_day_ends_at_local_midnight,
         tumbling::a_tumbling_week_ends_at_the_end_of_the_local_sunday,
         tumbling::a_tumbling_month_ends_at_the_end_of_its_last_local_day,
+        tumbling::a_tumbling_window_ends_where_the_definition_begins_the_next_one,
     ],
     in_steps: [
         movement::ranks_are_unknown_while_a_slot_retires,

@@ -42,6 +42,9 @@ const STARTS: [&str; 7] = [
 const ZONES: [&str; 6] =
     ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana"];
 
+/// Where days, weeks, months and years begin.
+const ANCHORS: [Option<&str>; 5] = [None, None, Some("2026-01-15T05:00"), Some("2025-11-02"), Some("2031-03-28T02:00")];
+
 impl Sequence {
     pub fn from_seed(seed: u64) -> Sequence {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -96,11 +99,16 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     if wanted.ranked && rng.random_bool(0.3) {
         wanted.metric.by = Some(Key::Field("k".into()));
     }
+    let starts = pick(rng, &ANCHORS).map(|text| text.parse().expect("an hour"));
+    wanted = if_allowed(Definition { starts, ..wanted.clone() }, wanted);
     let movement =
         pick(rng, &[None, Some(Movement::Hour), Some(Movement::Hour), Some(Movement::Day), Some(Movement::Period)]);
-    let moving = Definition { movement, ..wanted.clone() };
-    // Not every board may have it.
-    if Board::new(name("b"), Generation(1), moving.clone()).is_ok() { moving } else { wanted }
+    if_allowed(Definition { movement, ..wanted.clone() }, wanted)
+}
+
+/// Returns the first definition, or the second one where a board may not have it.
+fn if_allowed(wanted: Definition, otherwise: Definition) -> Definition {
+    if Board::new(name("b"), Generation(1), wanted.clone()).is_ok() { wanted } else { otherwise }
 }
 
 fn any_definition_without_keys(rng: &mut StdRng) -> Definition {
@@ -109,7 +117,7 @@ fn any_definition_without_keys(rng: &mut StdRng) -> Definition {
     if rng.random_bool(0.2) {
         return any_all_time(rng, metric);
     }
-    let slot = pick(rng, &["1s", "10s", "1m", "15m", "1h", "6h", "1d", "1w", "1mo", "1y"]);
+    let slot = pick(rng, &["1s", "10s", "1m", "15m", "1h", "6h", "1d", "1w", "1mo", "3mo", "1y"]);
     let slots = pick(rng, &[1, 1, 2, 3, 3, 5, 8, 12, 30]);
     let (count, unit) = slot.split_at(slot.bytes().take_while(u8::is_ascii_digit).count());
     let count: u32 = count.parse().expect("a number");
@@ -205,7 +213,7 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
         }
     }
     if rng.random_bool(0.4) {
-        let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo", "manual", "manual"]);
+        let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo", "3mo", "manual", "manual"]);
         let (grace, archive) = (pick(rng, &["30m", "10s", "5m"]), pick(rng, &[0, 1, 2, 7]));
         let season = serde_json::json!({"every": every, "grace": grace, "archive": archive});
         let fits = wanted.dedupe.is_none_or(|dedupe| dedupe.approximate_millis() >= 1_800_000);
