@@ -16,7 +16,7 @@ use super::server::ServerArgs;
 pub(super) enum NextCommand {
     /// Count another definition beside the board. What it does not name is that of the board; `--set windows=[]` and
     /// `--set movement=null` mean none
-    Define(DefineArgs),
+    Define(Box<DefineArgs>),
     /// Print what counts beside the board, and what a comparison has found
     Show(EditionArgs),
     /// Compare the scores of both editions; `rolltop next show` prints the result
@@ -69,7 +69,8 @@ pub(super) struct EditionArgs {
 
 pub(super) async fn run(command: NextCommand) -> anyhow::Result<()> {
     match command {
-        NextCommand::Define(DefineArgs { edition, definition }) => {
+        NextCommand::Define(args) => {
+            let DefineArgs { edition, definition } = *args;
             edition.ask(Method::PUT, &["next"], None, Some(&definition.read()?)).await
         }
         NextCommand::Show(edition) => edition.ask(Method::GET, &["next"], None, None).await,
