@@ -252,8 +252,8 @@ export interface components {
             /** @description The earlier time whose ranks lines show: `1h`, `1d` or `period`. Absent if they show none. */
             movement?: string;
             /**
-             * @description Notes about windows in which one slot is a large part, about decimals of amounts with a weight, and about the scores
-             *     that a second key leaves room for. Absent if there are none.
+             * @description Notes about windows in which one slot is a large part, about decimals of amounts with a weight, about the scores that a
+             *     second key leaves room for, and about the day on which slots of weeks begin. Absent if there are none.
              */
             notes?: string[];
             /**
@@ -289,6 +289,8 @@ export interface components {
              * @enum {string}
              */
             stamp: "start" | "end";
+            /** @description The day or hour with which a slot or period of a day or longer begins. Absent if the definition has none. */
+            starts?: string;
             /** @description Second key by which subjects with the same score are ordered. Absent if there is none. */
             tie_break?: components["schemas"]["TieBreak"];
             /** @description Time zone with whose midnights slots of an hour and more are aligned. */
@@ -576,9 +578,9 @@ export interface components {
             shards?: number;
             /**
              * @description Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole
-             *     days, `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode`
-             *     `from_first`. For a window of `all` time, only with `keep`: the length of the slots that are kept beside the
-             *     total.
+             *     days, `1w`, a number of months that divides a year, such as `1mo` and `3mo`, or `1y`. The window is a whole number
+             *     of slots, at most 2,000. Optional with the `mode` `from_first`. For a window of `all` time, only with `keep`: the
+             *     length of the slots that are kept beside the total.
              */
             slot?: string;
             /**
@@ -586,6 +588,13 @@ export interface components {
              * @enum {string}
              */
             stamp?: "start" | "end";
+            /**
+             * @description A day, or a whole hour of a day, in the time zone of the board, with which a slot or period of a day or longer
+             *     begins; the others before and after it follow from it. It gives days their hour, weeks their day, and months and
+             *     years their day (1 to 28) and month. Shorter slots and periods are not moved. Default: midnight, `1w` on Mondays,
+             *     a number of days counted from 1970-01-01, months on the first, a number of months counted from January.
+             */
+            starts?: string;
             tie_break?: components["schemas"]["TieBreak"] | null;
             /** @description IANA time zone with whose midnights slots of an hour and more are aligned. Default: UTC. */
             timezone?: string;
@@ -2140,8 +2149,8 @@ export interface components {
             /** @description Number of lines that are kept of the ranking of an ended period, the best ones, or `all`. Other subjects are not known in it any more. Default: `all`. */
             archive_top?: "all" | number;
             /**
-             * @description Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`; or
-             *     `manual`: each ends with `POST /v1/boards/{board}/close`.
+             * @description Length of a period: hours that divide a day, a number of whole days, `1w`, a number of months that divides a
+             *     year, such as `1mo` and `3mo`, or `1y`; or `manual`: each ends with `POST /v1/boards/{board}/close`.
              */
             every: string;
             /**
@@ -2151,7 +2160,8 @@ export interface components {
             grace?: string;
             /**
              * Format: date
-             * @description A day on which a period begins, for periods of a number of days. Default: 1970-01-01.
+             * @description A day on which a period begins, for periods of a number of days. The board's `starts` says the same for periods of
+             *     every length; it has one of the two. Default: 1970-01-01.
              */
             start?: string;
         };

@@ -709,6 +709,7 @@ class CanonicalDefinition(TypedDict):
     slots_in_window: int
     slots_kept: int
     stamp: Literal['start', 'end']
+    starts: NotRequired[str]
     tie_break: NotRequired[TieBreak]
     timezone: str
     windows: list[str]
@@ -756,6 +757,7 @@ class Definition(TypedDict):
     shards: NotRequired[int]
     slot: NotRequired[str]
     stamp: NotRequired[Literal['start', 'end']]
+    starts: NotRequired[str]
     tie_break: NotRequired[TieBreak | None]
     timezone: NotRequired[str]
     windows: NotRequired[list[str]]
