@@ -453,6 +453,8 @@ async fn what_a_successor_does_without_is_said() {
         "window=all: the only window is 24h",
         "from, the earlier rank in lines: there is none without movement",
         "queries and rules by the metric COUNT(24h, like, post): it is not that of the edition",
+        "increments: they do not say what the edition counts, and count there only if the metric has the same types, \
+         fields and weights",
         "tiers by score: their bounds stay, while scores are other ones; see GET …/tiers",
     ]);
     assert_eq!(stops, expected);

@@ -167,7 +167,7 @@ mod tests {
                 ItemCode::UnknownField,
                 "x",
                 true,
-                "'x'; expected one of subject, by, amount, value, at, id, retract, position",
+                "'x'; expected one of subject, by, amount, value, tie_break, at, id, retract, position",
             ),
             (
                 COUNT,

@@ -130,14 +130,12 @@ impl Imports {
         }
     }
 
-    /// Appends the times of the board to its definition, or to a checkpoint; and whether it has samples, where that is
-    /// known and matters.
+    /// Appends the times of the board to its definition, or to a checkpoint; and that it has no samples, where that is
+    /// known.
     pub(super) fn write_times(&self, board: &Board, now: i64, operations: &mut LogOperations) {
-        let takes_samples = board.edition().refuses_samples().is_none();
         match board.defined_at().map(Timestamp::millis) {
-            Some(defined_at) if takes_samples && self.samples == Samples::None => {
-                operations.sampled(false, defined_at, now);
-            }
+            // A successor may take samples where the board does not.
+            Some(defined_at) if self.samples == Samples::None => operations.sampled(false, defined_at, now),
             Some(defined_at) => operations.defined_at(defined_at, now),
             None => operations.advanced(now),
         }

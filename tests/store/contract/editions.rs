@@ -392,3 +392,15 @@ pub async fn editions_survive_a_restart(site: Site) {
     assert_eq!(site.ranking(&found).await, []);
     site.audit(&found).await;
 }
+
+/// A board that takes no samples has none, and so has a successor of it that takes them.
+pub async fn a_successor_of_a_board_without_samples_takes_imports_after_a_restart(site: Site) {
+    let distinct = definition("COUNT_DISTINCT(3h, sale, seller, user)", "1h");
+    let board = site.define("people", &distinct).await;
+    let site = site.reopened().await;
+    let board = attach(&site, &board, &definition("AVG(3h, sale, amount, seller)", "1h")).await;
+    let board = exchange(&site, &board).await;
+    let board = detach(&site, &board).await;
+    let begun = site.store.begin_import(&board, ImportId(7)).await.unwrap();
+    assert_eq!(begun, ImportBegun::Open { through: vec![0] });
+}

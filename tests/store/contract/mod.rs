@@ -511,6 +511,7 @@ contract! {
         together::read_answers_500_queries_in_order,
         editions::a_board_gets_exchanges_and_loses_a_second_edition,
         editions::a_repeated_change_of_editions_is_harmless,
+        editions::a_successor_of_a_board_without_samples_takes_imports_after_a_restart,
         both_editions::each_edition_holds_what_a_board_of_its_own_holds,
         both_editions::returned_scores_are_those_of_the_current_edition,
         both_editions::a_worse_sample_of_one_edition_loses_no_value_of_the_other,
