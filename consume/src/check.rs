@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rolltop::board::{Change, Decimals, Event, Field, Fields, Metric, Score};
+use rolltop::board::{Change, Decimals, Event, Field, Fields, Metric, Score, TieBreak};
 use rolltop_client::Service;
 use serde_json::Value;
 
@@ -26,6 +26,7 @@ struct Counting {
     name: String,
     metric: Metric,
     decimals: Decimals,
+    tie_break: Option<TieBreak>,
 }
 
 /// Shows the first messages of each log as events, and what boards would do with them. Sends nothing.
@@ -58,7 +59,8 @@ async fn boards(service: &Service) -> anyhow::Result<Vec<Counting>> {
     let answer = service.boards().await.map_err(|error| anyhow::Error::msg(error.to_string()))?;
     let board = |board: &rolltop_client::answers::Defined| {
         let (metric, decimals) = (board.metric.parse().ok()?, Decimals::new(u8::try_from(board.decimals).ok()?)?);
-        Some(Counting { name: board.board.clone(), metric, decimals })
+        let tie_break = board.more.get("tie_break").and_then(|form| serde_json::from_value(form.clone()).ok());
+        Some(Counting { name: board.board.clone(), metric, decimals, tie_break })
     };
     Ok(answer.items.iter().filter_map(board).collect())
 }
@@ -150,8 +152,11 @@ fn counted(line: &str, boards: &[&Counting]) -> Vec<String> {
     let event = Event { kind, fields, at: None, id: None, retract: value["retract"] == true };
     let of_type = boards.iter().filter(|board| board.metric.terms.has(&event.kind));
     of_type
-        .map(|Counting { name, metric, decimals }| match metric.contribution(&event, *decimals) {
+        .map(|Counting { name, metric, decimals, tie_break }| match metric.contribution(&event, *decimals) {
             Err(error) => format!("{name}: rejected, {error}"),
+            Ok(Some(_)) if let Some(Err(error)) = tie_break.as_ref().map(|keys| keys.key_of(&event.fields)) => {
+                format!("{name}: rejected, {error}")
+            }
             Ok(None) => format!("{name}: left out by its filter"),
             Ok(Some((subject, change))) => {
                 let what = match change {

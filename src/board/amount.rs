@@ -10,7 +10,7 @@ use super::Weight;
 pub const EXACT_MAX: i64 = (1 << 53) - 1;
 
 /// The digits of a number are below this, so that they can be multiplied by every weight. A number with more digits is out
-/// of range, or has more decimals than a board keeps, whatever the weight (except for such as 5^33, times 2^33).
+/// of range, or has more decimals than a board keeps, whatever the weight. (A product such as 5^33 x 2^33 is refused too.)
 const MAX_MANTISSA: u128 = 10_u128.pow(22);
 
 /// The number of digits after the decimal point that a board keeps: 0 to 9.

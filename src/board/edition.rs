@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    AmountError, Change, Decimals, Definition, DefinitionError, Event, FieldFault, Kind, Mode, Order, Packed, Period,
-    Scale, Score, Subject, Timestamp, Track, TrackId, TrackRole,
+    Change, Decimals, Definition, DefinitionError, Event, FieldFault, Kind, Mode, Order, Packed, Period, Scale, Score,
+    Subject, Timestamp, Track, TrackId, TrackRole,
 };
 
 /// The reason why an edition does not accept samples.
@@ -183,8 +183,12 @@ impl Edition {
             (Some((subject, Change::Amount(amount))), Some(tie_break)) => {
                 let key = tie_break.key_of(&event.fields)?;
                 let number = self.scale().number(amount, key).ok_or_else(|| {
-                    let amount = Score { units: amount.0, decimals: self.decimals() };
-                    FieldFault::Amount { field: "tie_break".into(), source: AmountError::out_of_range(amount) }
+                    let field =
+                        metric.terms.iter().find_map(|term| term.field.clone().filter(|_| term.event == event.kind));
+                    let largest = Score { units: self.scale().largest().0, decimals: self.decimals() };
+                    let detail =
+                        format!("expected from -{largest} to {largest}, because of the second key of the board");
+                    FieldFault::Invalid { field: field.unwrap_or_else(|| "type".into()), detail }
                 })?;
                 Ok(Some((subject, Change::Amount(number))))
             }
@@ -208,13 +212,16 @@ impl Edition {
         self.kind() == Kind::Sum
     }
 
+    /// Returns whether the numbers of both are the same: with the same decimals, and the same second keys.
+    pub fn has_same_unit_as(&self, other: &Self) -> bool {
+        self.scale() == other.scale() && self.definition.tie_break == other.definition.tie_break
+    }
+
     /// Returns whether both count the same items with the same changes: then what one of them has can be computed from
     /// what the other one has, where their slots allow it.
     pub fn counts_same_items_as(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.definition(), other.definition());
-        ours.metric.same_but_window(&theirs.metric)
-            && self.scale() == other.scale()
-            && ours.tie_break == theirs.tie_break
+        ours.metric.same_but_window(&theirs.metric) && self.has_same_unit_as(other)
     }
 
     /// Returns whether a sample of one of them is a sample of the other one: both take samples, for the same slots.

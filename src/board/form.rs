@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, FurtherWindow, MAX_SHARDS, Season, TieBreak};
+use super::{Decimals, FurtherWindow, MAX_SHARDS, Season, TieBreak, language};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -110,6 +110,19 @@ pub(super) fn most_of_ties<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     whole
         .filter(within)
         .ok_or_else(|| D::Error::custom(format!("{value} is not a whole number from 1 to {}", TieBreak::MOST)))
+}
+
+pub(super) fn field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<str>, D::Error> {
+    let name = Box::<str>::deserialize(deserializer)?;
+    match language::is_name(&name) {
+        true => Ok(name),
+        false => {
+            let shown: String = name.chars().take(SHOWN).collect();
+            Err(D::Error::custom(format!(
+                "'{shown}' is not the name of a field: a letter or '_', then letters, digits, '_', '-' or '.', 64 at most"
+            )))
+        }
+    }
 }
 
 /// The field of events that has their second key, unless another one is named.

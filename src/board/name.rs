@@ -165,7 +165,8 @@ impl RankingKey {
 }
 
 /// The id of an event, chosen by the client. The event counts once per board and subject within the dedupe horizon. 1
-/// to 128 bytes of UTF-8 without control characters.
+/// to 128 bytes of UTF-8 without control characters; on a board of several types, the type and a control character before
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(Box<str>);
 

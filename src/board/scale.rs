@@ -22,17 +22,17 @@ pub struct TieBreak {
     /// Whether the smallest (`asc`) or the greatest (`desc`) second key is first among equal scores.
     pub order: Order,
     /// Field of events that has their second key. An increment has it as `tie_break`. Default: `tie_break`.
-    #[serde(default = "form::tie_break", skip_serializing_if = "form::is_tie_break")]
-    #[schema(value_type = String, required = false, example = "seconds")]
+    #[serde(default = "form::tie_break", skip_serializing_if = "form::is_tie_break", deserialize_with = "form::field")]
+    #[schema(value_type = String, required = false, example = "seconds", max_length = 64)]
     pub field: Box<str>,
 }
 
 impl TieBreak {
-    /// The largest `most`: it leaves ±2,046 for scores.
+    /// The largest `most`: it leaves ±2,047 for scores.
     pub const MOST: u64 = (1 << 40) - 1;
 
     /// Returns the second key of an event.
-    pub(super) fn key_of(&self, fields: &Fields) -> Result<i64, FieldFault> {
+    pub fn key_of(&self, fields: &Fields) -> Result<i64, FieldFault> {
         let value = fields.require(&self.field)?;
         let expected = |found: &str| FieldFault::Invalid {
             field: self.field.clone(),
@@ -121,10 +121,15 @@ impl Scale {
         self.keys.map(|Keys { bits, most, .. }| (bits, most / parts))
     }
 
+    /// Returns the largest amount whose number is within a bound, whatever its second key.
+    pub fn largest_within(self, Amount(bound): Amount) -> Amount {
+        let Some(Keys { bits, most, .. }) = self.keys else { return Amount(bound) };
+        Amount((bound - most).max(0) >> bits)
+    }
+
     /// Returns the largest amount of which a number can be made, whatever its second key.
     pub fn largest(self) -> Amount {
-        let Some(Keys { bits, .. }) = self.keys else { return Amount(EXACT_MAX) };
-        Amount((EXACT_MAX >> bits) - 1)
+        self.largest_within(Amount(EXACT_MAX))
     }
 
     /// Returns the smallest number with an amount, and the greatest one.
@@ -176,7 +181,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(scale(TieBreak::MOST, Order::Desc, Order::Asc).largest(), Amount(2_046));
+        assert_eq!(scale(TieBreak::MOST, Order::Desc, Order::Asc).largest(), Amount(2_047));
         assert_eq!(scale(1, Order::Desc, Order::Asc).number(Amount(EXACT_MAX), 0), None);
     }
 

@@ -111,16 +111,24 @@ impl Track {
             packed: None,
             edition: edition.clone(),
         };
-        track.check_weights()?;
+        track.check_bounds()?;
         Ok(track)
     }
 
-    /// Checks that an event of each type can count: a weight may be more than a subject may have in a slot.
-    fn check_weights(&self) -> Result<(), DefinitionError> {
-        let largest = self.metric.terms.largest(self.decimals()).and_then(|amount| self.scale.number(amount, 0));
-        match largest.is_some_and(|largest| largest.0.abs() <= self.slot_bound().0) {
-            true => Ok(()),
-            false => {
+    /// Checks that an event of each type can count: a weight, or the room for second keys, may be too large for a slot.
+    fn check_bounds(&self) -> Result<(), DefinitionError> {
+        let most = self.scale.largest_within(self.slot_bound());
+        if self.keys_of_slot().is_some_and(|(_, key)| key == 0 || most == Amount(0)) {
+            let why = "needs a 'most' of which a share for each slot, most / (2 x slots), is 1 or more, and that leaves a score";
+            return Err(DefinitionError::Misplaced { key: "tie_break", why });
+        }
+        match self.metric.terms.largest(self.decimals()) {
+            Some(largest) if largest <= most || self.kind() != Kind::Sum => Ok(()),
+            _ if self.scale.has_keys() => {
+                let why = "leaves no room in one slot for what an event counts";
+                Err(DefinitionError::Misplaced { key: "tie_break", why })
+            }
+            _ => {
                 let why = "has a weight that is more than a subject may have in one slot, (2^53 - 1) / (2 x slots) in the last decimal";
                 Err(DefinitionError::Misplaced { key: "metric", why })
             }
@@ -307,8 +315,12 @@ impl Track {
         let shown = |Amount(units)| Score { units, decimals: self.decimals() };
         match self.keys_of_slot() {
             Some((_, most)) => {
-                let place = if self.is_all_time() { "in all" } else { "in one slot" };
-                let score = shown(self.scale.amount(self.slot_bound()));
+                let place = match (self.is_all_time(), self.role) {
+                    (true, _) => "in all",
+                    (false, TrackRole::KeptSlots) => "in one kept slot",
+                    (false, _) => "in one slot",
+                };
+                let score = shown(self.scale.largest_within(self.slot_bound()));
                 Some(format!(
                     "window {}: {place} a subject has a score from -{score} to {score} and a second key from -{most} to {most}",
                     self.length()

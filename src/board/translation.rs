@@ -35,7 +35,8 @@ impl Edition {
             Change::Set { .. } | Change::Forget(_) | Change::Not(_) => None,
             Change::Amount(amount) if is_same => rescaled(*amount).map(Change::Amount),
             Change::Amount(_) | Change::Seen(_) if counted.is_none() && ours.terms.count_events() => {
-                self.scale().number(Amount::one(self.decimals()), 0).map(Change::Amount)
+                let key = if let Change::Amount(number) = change { from.scale().key(*number) } else { None };
+                self.scale().number(Amount::one(self.decimals()), key.unwrap_or(0)).map(Change::Amount)
             }
             Change::Amount(amount) if ours.terms.count_fields() && ours.terms == theirs.terms => {
                 rescaled(*amount).map(Change::Amount)
@@ -120,6 +121,8 @@ mod tests {
         let (from, to) = (with_keys("SUM(2h, e, v, s)", 0, "asc"), with_keys("SUM(4h, e, v, s)", 1, "desc"));
         let change = |of: &Edition, units, key| Change::Amount(of.scale().number(Amount(units), key).unwrap());
         assert_eq!(to.translated(&change(&from, 5, 7), &from, false), change(&to, 50, 7));
+        let counts = with_keys("COUNT(4h, e, s)", 0, "asc");
+        assert_eq!(counts.translated(&change(&from, 5, 7), &from, false), change(&counts, 1, 7));
         let plain = edition("SUM(4h, e, v, s)", 1);
         assert_eq!(plain.translated(&change(&from, 5, -7), &from, false), amount(50));
         assert_eq!(to.translated(&amount(5), &edition("SUM(2h, e, v, s)", 1), false), change(&to, 5, 0));

@@ -397,9 +397,16 @@ pub(super) struct AuditDifference {
     /// The score in the ranking.
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<i64>,
     /// The sum of the slots.
     #[schema(schema_with = schemas::score, required = true)]
     slots: Option<Shown>,
+    /// The second key of the slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    slots_tie: Option<i64>,
 }
 
 /// Audit a board
@@ -439,7 +446,9 @@ pub(super) async fn audit(call: Call) -> Result<HttpResponse, Problem> {
             by,
             subject,
             score: response::score(scale, difference.score),
+            tie: difference.score.and_then(|score| score.key(scale)),
             slots: response::score(scale, difference.slots),
+            slots_tie: difference.slots.and_then(|slots| slots.key(scale)),
         }
     };
     Ok(response::json(&Audit {

@@ -183,7 +183,7 @@ fn notes(edition: &BoardEdition) -> Vec<String> {
         .iter()
         .filter(|window| !window.is_calendar())
         .filter_map(|window| Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?)));
-    let of_keys = edition.windows().iter().filter_map(|window| window.note_of_keys());
+    let of_keys = edition.tracks().iter().filter_map(|track| track.note_of_keys());
     let of_amounts = definition.metric.terms.notes(definition.decimals);
     coarse.chain(of_amounts).chain(of_keys).chain(definition.notes_of_weeks()).collect()
 }

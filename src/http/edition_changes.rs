@@ -83,6 +83,12 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
     if counted(&old.metric) != counted(&new.metric) {
         stops.push(format!("queries and rules by the metric {}: it is not that of the edition", old.metric));
     }
+    if old.tie_break != new.tie_break {
+        stops.push(match new.tie_break {
+            Some(_) => "items without the second key that its tie_break asks for: they are rejected".to_owned(),
+            None => "the second key: lines have none, and increments with tie_break are rejected".to_owned(),
+        });
+    }
     let counts_events = new.kind() == Kind::Sum && new.metric.terms.count_events();
     if old.metric.terms != new.metric.terms && !new.kind().counts_values() && !counts_events {
         stops.push(

@@ -114,7 +114,7 @@ fn counts_nothing_of(known: &Board, newer: &Board, are_samples: bool) -> bool {
     let from = known.edition();
     let example = match known.kind().counts_values() {
         true => Counted::parse("value").ok().map(Change::Seen),
-        false => Some(Change::Amount(Amount::one(known.decimals()))),
+        false => known.scale().number(Amount::one(known.decimals()), 0).map(Change::Amount),
     };
     newer.season().is_none()
         && newer.editions().iter().all(|edition| {

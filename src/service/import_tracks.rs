@@ -16,6 +16,9 @@ pub(super) fn receivers(from: &Edition, to: &Edition, as_of: Timestamp) -> Resul
     if theirs.decimals != ours.decimals {
         return Err("the contents and the board differ in 'decimals'".to_owned());
     }
+    if !from.has_same_unit_as(to) {
+        return Err("the contents and the board differ in 'tie_break', or in 'order' with it".to_owned());
+    }
     if [theirs, ours].iter().any(|definition| definition.mode == Mode::FromFirst) {
         return Err("the windows of a board with mode = \"from_first\" begin with the first events of its subjects, so its contents cannot be merged".to_owned());
     }
@@ -155,6 +158,18 @@ mod tests {
             })
         };
         assert!(of(&sum(2), &sum(3)).unwrap_err().contains("decimals"));
+        let keyed = |most: u64, order: crate::board::Order| {
+            board("SUM(24h, sale, price, shop)", "1h", |definition| {
+                let tie_break = serde_json::json!({"most": most, "order": "asc"});
+                definition.tie_break = serde_json::from_value(tie_break).unwrap();
+                definition.order = order;
+            })
+        };
+        use crate::board::Order::{Asc, Desc};
+        assert!(of(&keyed(1_000, Desc), &keyed(1_000, Desc)).is_ok());
+        for other in [keyed(1_001, Desc), keyed(1_000, Asc), sum(0)] {
+            assert!(of(&keyed(1_000, Desc), &other).unwrap_err().contains("tie_break"));
+        }
         let values = |slot: &str| board("COUNT_DISTINCT(3h, login, device, user)", slot, |_| ());
         assert_eq!(of(&values("1h"), &values("5m")), Ok(vec![vec![0]]), "values have times of their own");
     }

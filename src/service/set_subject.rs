@@ -110,7 +110,7 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
         return refused("at", "every window of the board began after this time".to_owned());
     };
     if amount.0.abs() > bound.0 {
-        let bound = Score { units: board.scale().amount(bound).0, decimals: board.decimals() };
+        let bound = Score { units: board.scale().largest_within(bound).0, decimals: board.decimals() };
         return refused(board.kind().field(), format!("the board takes numbers from -{bound} to {bound}"));
     }
     let keys = board.edition().tracks().iter().filter(takes).filter_map(|track| Some(track.keys_of_slot()?.1));

@@ -12,7 +12,7 @@
 //!   the floor, and a read just after a slot boundary returns the new window.
 //! - **Exact.** A subject's score is the value that its [`Kind`](crate::board::Kind) computes from all its slots: the
 //!   live ones, and what is not yet subtracted of the retiring ones. For COUNT, SUM and COUNT_DISTINCT it is their sum,
-//!   for AVG the quotient of two sums (ranked from [`Track::min_samples`](crate::board::Track::min_samples) on), for
+//!   for AVG the quotient of two sums (as [`Track::averaging`](crate::board::Track::averaging) says), for
 //!   MIN and MAX the best extreme, for LAST the value of the newest slot, for the approximate metric the estimate of
 //!   the merged sketches. Where the value is [`Kind::absent`](crate::board::Kind::absent), the subject is not in the
 //!   ranking. When every slot has expired at once, the ranking is empty at once.

@@ -10,10 +10,11 @@ function fieldsOf(argument: string): string[] {
 }
 
 /**
- * Returns an event that counts on a board with this metric, in the ranking of a key if one is given; null if the
+ * Returns an event that counts on a board with this metric, in the ranking of a key if one is given, and with a second
+ * key in the field that is named; null if the
  * metric has a filter, or if the key is made from more than the text of a field.
  */
-export function exampleEvent(metric: string, key: string | null): object | null {
+export function exampleEvent(metric: string, key: string | null, tieBreak: string | null): object | null {
   const by = keyOf(metric);
   if (/\sWHERE\s/.test(metric)) return null;
   if (key !== null && !/^[\w.]+$/.test(by ?? "")) return null;
@@ -29,6 +30,7 @@ export function exampleEvent(metric: string, key: string | null): object | null 
   if (field !== undefined) fields[field] = 5;
   if (Object.values(fields).length === 0) return null;
   if (by !== null && key !== null) fields[by] = key;
+  if (tieBreak !== null) fields[tieBreak] = 1;
   return { type, fields };
 }
 

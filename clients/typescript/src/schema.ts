@@ -83,8 +83,18 @@ export interface components {
              * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
              */
             slots: number | null;
+            /**
+             * Format: int64
+             * @description The second key of the slots.
+             */
+            slots_tie?: number;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
             /** @description Length of the window. Absent on a board with one window. */
             window?: string;
         };

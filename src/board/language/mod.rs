@@ -64,6 +64,12 @@ const MAX_BYTES: usize = 4_096;
 /// The reason why a text is not a metric.
 pub type MetricError = SyntaxError;
 
+/// Returns whether a text is the name of a field, or the type of an event.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut words = Words::new(text);
+    words.name("").is_ok_and(|name| *name == *text)
+}
+
 /// Parses a whole text. The canonical form has the same limit in bytes as the text, so that it can be parsed again.
 fn read<T: fmt::Display>(
     text: &str,

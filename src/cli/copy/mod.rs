@@ -231,6 +231,13 @@ async fn define(to: &Service, shards: Option<u32>, mut definition: Value, name: 
             definition["decimals"]
         );
     }
+    let has_keys = !definition["tie_break"].is_null();
+    if found["tie_break"] != definition["tie_break"] || (has_keys && found["order"] != definition["order"]) {
+        bail!(
+            "{} has a board {name} with another 'tie_break', or another 'order' with it; give another name with --as",
+            to.url()
+        );
+    }
     if shards.is_some() && found["shards"] != definition["shards"] {
         bail!(
             "{} has a board {name} with another number of shards ({}); leave --shards out, or remove the board first",

@@ -116,13 +116,16 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             let main = board.edition().main();
             let bounds = board.written_tracks().iter().map(|track| (track.slot_bound(), track.is_all_time()));
             let (units, is_all_time) = bounds.min().unwrap_or((main.slot_bound(), main.is_all_time()));
-            let score = |units| Score { units: board.scale().amount(Amount(units)).0, decimals: board.decimals() };
+            let score =
+                |units| Score { units: board.scale().largest_within(Amount(units)).0, decimals: board.decimals() };
             let bound = score(units.0);
+            let keys = board.written_tracks().iter().filter_map(|track| Some(track.keys_of_slot()?.1)).min();
+            let keys = keys.map_or_else(String::new, |most| format!(", and its second key between -{most} and {most}"));
             if board.edition().kept_slots().is_some() {
                 let total = score(main.slot_bound().0);
                 return format!(
                     "the amount of a subject on this board must be between -{bound} and {bound} in one kept slot, and \
-                    between -{total} and {total} in all"
+                    between -{total} and {total} in all{keys}"
                 );
             }
             let place = match (is_all_time, board.written_tracks()) {
@@ -130,8 +133,6 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
                 (false, [_]) => "in one slot of",
                 (false, _) => "in one slot of any window of",
             };
-            let keys = board.written_tracks().iter().filter_map(|track| Some(track.keys_of_slot()?.1)).min();
-            let keys = keys.map_or_else(String::new, |most| format!(", and its second key between -{most} and {most}"));
             format!("the amount of a subject {place} this board must be between -{bound} and {bound}{keys}")
         }
     }

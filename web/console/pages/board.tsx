@@ -164,12 +164,12 @@ export function Board({ name }: { name: string }) {
               <Ranking key={`${shown} ${period}`} lines={page.items} board={board} chosen={chosen} label={`Ranking of ${titleOf(chosen)}`} />
             )}
             {page && page.items.length === 0 && isRead && (
-              period === null ? <NothingYet metric={board.metric} by={chosen.by} /> : <Empty title="Nothing was counted in this period" />
+              period === null ? <NothingYet board={board} by={chosen.by} /> : <Empty title="Nothing was counted in this period" />
             )}
           </section>
         )}
         {hasKeys && !isOne && (
-          <Rankings key={shown} board={board} chosen={chosen}><NothingYet metric={board.metric} by={null} /></Rankings>
+          <Rankings key={shown} board={board} chosen={chosen}><NothingYet board={board} by={null} /></Rankings>
         )}
         {hasSecond && <Successor board={board} chosen={isOne ? { ...chosen, window: null } : null} limit={limit} onChanged={refresh} />}
       </div>
@@ -284,8 +284,8 @@ function Window({ board, status, length, isOfAll }: WindowProps) {
 }
 
 /** Says how to count something. */
-function NothingYet({ metric, by }: { metric: string; by: string | null }) {
-  const event = exampleEvent(metric, by);
+function NothingYet({ board, by }: { board: BoardStatus; by: string | null }) {
+  const event = exampleEvent(board.metric, by, board.tie_break ? (board.tie_break.field ?? "tie_break") : null);
   return (
     <Empty title="Nothing has been counted in this window yet">
       {event

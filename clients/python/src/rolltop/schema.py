@@ -22,7 +22,9 @@ class AuditDifference(TypedDict):
     by: NotRequired[str]
     score: Number | None
     slots: Number | None
+    slots_tie: NotRequired[int]
     subject: str
+    tie: NotRequired[int]
     window: NotRequired[str]
 
 
