@@ -177,10 +177,18 @@ async fn a_definition_says_where_a_second_key_is_possible() {
         ("COUNT(24h, e, s)", json!({"tie_break": {"most": 1_099_511_627_776_u64, "order": "asc"}})),
         ("COUNT(24h, e, s)", json!({"tie_break": {"most": 5}})),
         ("COUNT(24h, e, s)", json!({"tie_break": {"most": 5, "order": "up"}})),
+        // A share of 10 for each of 48 slots is 0; and with so many bits for keys no score is left.
+        ("COUNT(24h, e, s)", json!({"tie_break": {"most": 10, "order": "asc"}})),
+        ("SUM(2000h, e, v, s)", json!({"tie_break": {"most": 1_099_511_627_775_u64, "order": "asc"}})),
+        ("COUNT(24h, e, s)", json!({"tie_break": {"most": 100, "order": "asc", "field": ""}})),
+        ("COUNT(24h, e, s)", json!({"tie_break": {"most": 100, "order": "asc", "field": "a b"}})),
     ] {
         let refused = define(metric, more.clone()).await;
         assert!(matches!(refused.status, 400 | 422), "{metric} {more} {refused:?}");
-        assert!(refused.text.contains("tie_break") || refused.text.contains("order") || refused.text.contains("most"));
+        assert!(
+            refused.text.contains("tie_break") || refused.text.contains("order") || refused.text.contains("most"),
+            "{refused:?}"
+        );
     }
     for (metric, more) in [
         ("COUNT(24h, e, s)", json!({})),
@@ -193,5 +201,5 @@ async fn a_definition_says_where_a_second_key_is_possible() {
         assert_eq!(allowed.status, 200, "{metric} {allowed:?}");
     }
     let largest = define("MAX(24h, e, v, s)", json!({})).await;
-    assert_eq!(largest.body["notes"], json!(["window 24h: a score is from -17592186044414 to 17592186044414"]));
+    assert_eq!(largest.body["notes"], json!(["window 24h: a score is from -17592186044415 to 17592186044415"]));
 }
