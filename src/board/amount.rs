@@ -125,6 +125,13 @@ impl Amount {
         let mut shift = whole.len() as i64 - significant as i64 + exponent;
         shift += i64::from(decimals.0) - i64::from(of_factor.0);
         let mut digits = whole.bytes().chain(fraction.bytes()).take(significant);
+        let is_short = significant <= 16 && (0..=16).contains(&shift);
+        if is_short && weight == Weight::ONE {
+            // Most numbers: below 10^16, without a weight.
+            let units = digits.fold(0_i64, |all, b| all * 10 + i64::from(b - b'0'));
+            let units = units.checked_mul(10_i64.pow(shift as u32)).filter(|units| *units <= EXACT_MAX);
+            return units.map(|units| Self(if negative { -units } else { units })).ok_or_else(range);
+        }
         let mantissa =
             digits.try_fold(0, |all, b| Some(all * 10 + u128::from(b - b'0')).filter(|all| *all < MAX_MANTISSA));
         let Some(mantissa) = mantissa else { return Err(if shift < 0 { precision() } else { range() }) };

@@ -148,6 +148,7 @@ impl fmt::Display for Metric {
         write!(f, "{}({window}, ", self.name())?;
         match terms.single() {
             Some(Term { event, field: Some(field), .. }) => write!(f, "{event}, {field}")?,
+            Some(Term { event, field: None, .. }) => f.write_str(event)?,
             _ => write!(f, "{terms}")?,
         }
         write!(f, ", {subject}")?;

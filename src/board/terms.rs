@@ -138,7 +138,7 @@ impl Terms {
 
     /// Returns whether there is more than one type of events.
     pub fn has_several_types(&self) -> bool {
-        self.types().nth(1).is_some()
+        self.0.len() > 1 && self.types().nth(1).is_some()
     }
 
     /// Returns the greatest magnitude of what an event counts that has no field, on a board with these decimals. `None` if
@@ -182,8 +182,11 @@ impl Terms {
         self.0.iter().all(|term| term.field.is_some() && term.weight == Weight::ONE)
     }
 
-    /// Returns what an event of a type counts. O(terms x fields).
+    /// Returns what an event of one of the types counts. O(terms x fields).
     pub(super) fn amount(&self, event: &str, fields: &Fields, decimals: Decimals) -> Result<Amount, FieldFault> {
+        if let [term] = &*self.0 {
+            return term.amount(fields, decimals);
+        }
         let mut of_type = self.0.iter().filter(|term| *term.event == *event);
         let Some(first) = of_type.next() else { return Ok(Amount(0)) };
         of_type.try_fold(first.amount(fields, decimals)?, |sum, term| {

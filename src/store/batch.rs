@@ -204,6 +204,11 @@ impl<'a> Plan<'a> {
         let placing = Placing { editions: board.editions(), windows, now, max_skew };
         // The entries to which amounts may be added.
         let mut open: HashMap<(Slots, Missed, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
+        // The bound of second keys is checked for each item.
+        let takes_sums = board
+            .editions()
+            .iter()
+            .all(|edition| edition.definition().mode == Mode::Sliding && !edition.scale().has_keys());
         for (index, increment) in increments {
             let (slots, missed) = match placing.place(increment) {
                 Ok(placed) => placed,
@@ -229,11 +234,7 @@ impl<'a> Plan<'a> {
             // What becomes of an item that is too late in the current edition depends on whether it is a retraction.
             let are_sums = are_sums && missed[0] != Some(NotCounted::TooLate);
             let sent = if are_sums { None } else { Some(increment) };
-            // The bound of second keys is checked for each item.
-            let takes_sums =
-                |edition: &Edition| edition.definition().mode == Mode::Sliding && !edition.scale().has_keys();
-            let adds_up = are_sums && board.editions().iter().all(takes_sums);
-            if increment.id.is_none() && !singly && adds_up {
+            if increment.id.is_none() && !singly && are_sums && takes_sums {
                 match open.entry((slots.clone(), missed, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
                         plan.entries[*found.get()].add(index, &sums);

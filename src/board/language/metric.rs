@@ -116,7 +116,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
 
 /// Parses what counts, up to the comma before the subject.
 fn terms(words: &mut Words<'_>, form: &FunctionForm) -> Result<Terms, SyntaxError> {
-    let mut terms: Vec<Term> = Vec::new();
+    let mut terms: Vec<Term> = Vec::with_capacity(1);
     let mut is_subtracted = false;
     loop {
         let word = words.peek();
