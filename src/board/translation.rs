@@ -27,8 +27,12 @@ impl Edition {
         let (ours, theirs) = (&self.definition().metric, &from.definition().metric);
         let is_same = ours.function == theirs.function && ours.terms == theirs.terms;
         let counted = ours.function.counted();
+        let keys = |of: &Self| of.definition().tie_break.as_ref().map(|tie_break| tie_break.field.clone());
+        let has_key = keys(self).is_none_or(|field| keys(from) == Some(field));
         let rescaled = |number: Amount| rescaled(number, from.scale(), self.scale());
         let translated = match change {
+            // It would have none, or one that says something else.
+            _ if !has_key => None,
             Change::Set { sum, count } if is_same && self.has_same_samples_as(from) => {
                 rescaled(*sum).map(|sum| Change::Set { sum, count: *count })
             }
@@ -107,7 +111,7 @@ mod tests {
                 ("SUM(4h, e, v, s)", 1),
                 Change::Set { sum: Amount(15), count: 0 },
             ),
-            (("SUM(2h, e, v, s)", 2), sample, ("MAX(4h, e, v, s)", 2), not_accepted),
+            (("SUM(2h, e, v, s)", 2), sample, ("MAX(4h, e, v, s)", 2), not_accepted.clone()),
         ] {
             let (from, to) = (edition(from.0, from.1), edition(to.0, to.1));
             assert_eq!(to.translated(&change, &from, false), expected, "{change:?}");
@@ -125,7 +129,7 @@ mod tests {
         assert_eq!(counts.translated(&change(&from, 5, 7), &from, false), change(&counts, 1, 7));
         let plain = edition("SUM(4h, e, v, s)", 1);
         assert_eq!(plain.translated(&change(&from, 5, -7), &from, false), amount(50));
-        assert_eq!(to.translated(&amount(5), &edition("SUM(2h, e, v, s)", 1), false), change(&to, 5, 0));
+        assert_eq!(to.translated(&amount(5), &edition("SUM(2h, e, v, s)", 1), false), not_accepted, "it has no key");
         let (sum, best) = (edition("SUM(2h, e, v, s)", 0), edition("MAX(2h, e, v, s)", 0));
         assert_eq!(best.translated(&amount(1), &sum, true), Change::Not(NotCounted::NotAccepted));
     }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use futures_util::TryStreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::format::{csv_error, line_subject};
+use super::format::{cell, csv_error, line_subject};
 use super::ranking::RankingArgs;
 
 /// Write a whole ranking, however long, as lines of JSON or as CSV
@@ -44,17 +44,20 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let written = async {
         // If the first line reaches no tier, no later one does.
         let has_tiers = next.as_ref().is_some_and(|line| line.tier.is_some());
+        let has_ties = next.as_ref().is_some_and(|line| line.tie.is_some());
         if csv {
-            writeln!(writer, "rank,subject,score{}", if has_tiers { ",tier" } else { "" })?;
+            let (ties, tiers) = (if has_ties { ",tie" } else { "" }, if has_tiers { ",tier" } else { "" });
+            writeln!(writer, "rank,subject,score{ties}{tiers}")?;
         }
         while let Some(line) = next {
             match csv {
                 true => {
                     let score = line.score.as_ref().map(ToString::to_string).unwrap_or_default();
                     let mut row = csv::Writer::from_writer(&mut writer);
-                    let (subject, tier) = (line_subject(&line.subject), line.tier.as_deref().unwrap_or_default());
-                    let record = [&line.rank.to_string(), &subject, &score, tier];
-                    row.write_record(&record[..if has_tiers { 4 } else { 3 }]).map_err(csv_error)?;
+                    let mut record = vec![line.rank.to_string(), line_subject(&line.subject), score];
+                    record.extend(has_ties.then(|| cell(line.tie)));
+                    record.extend(has_tiers.then(|| cell(line.tier.as_ref())));
+                    row.write_record(&record).map_err(csv_error)?;
                     row.flush()?;
                 }
                 false => {

@@ -43,6 +43,9 @@ pub(super) struct PostArgs {
     /// The key of the ranking, on a board with one for each
     #[arg(long, value_name = "KEY", requires = "subject")]
     by: Option<String>,
+    /// The second key, which a board with tie_break needs
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, requires = "subject")]
+    tie_break: Option<i64>,
     /// The time at which it happened [default: now]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "subject")]
     at: Option<DateTime<Utc>>,
@@ -115,7 +118,7 @@ impl<'a> From<&'a str> for Scalar<'a> {
 }
 
 pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
-    let PostArgs { board, subject, amount, value, by, at, id, period, retract, server, format } = args;
+    let PostArgs { board, subject, amount, value, by, tie_break, at, id, period, retract, server, format } = args;
     let service = server.reached().await?;
     let board = service.board(&board);
     let Some(subject) = subject else {
@@ -131,6 +134,9 @@ pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
     }
     if let Some(key) = by {
         increment = increment.by(&key);
+    }
+    if let Some(key) = tie_break {
+        increment = increment.tie_break(key);
     }
     if let Some(at) = at {
         increment = increment.at(at);

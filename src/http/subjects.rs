@@ -89,6 +89,9 @@ pub(super) struct SubjectSlot {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, format = "decimal", required = false)]
     value: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<i64>,
     /// Time of the value. For LAST only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
@@ -103,6 +106,7 @@ impl SubjectSlot {
         let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
         let mut value = track.kind().value([&aggregate], Averaging::PLAIN);
+        let tie = value.and_then(|value| value.key(track.scale()));
         match &aggregate {
             Aggregate::Sum(_) => count = value.take().map(shown),
             Aggregate::Mean { sum: units, count: times } => {
@@ -111,7 +115,7 @@ impl SubjectSlot {
             }
             Aggregate::Extreme(_) | Aggregate::Last { .. } | Aggregate::Sketch(_) => {}
         }
-        Self { from, to, count, sum, value: value.map(shown), at: aggregate.time() }
+        Self { from, to, count, sum, value: value.map(shown), tie, at: aggregate.time() }
     }
 }
 

@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 
 use super::import_tracks::source_of;
 use super::{Result, Service};
-use crate::board::{Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Subject, Timestamp, TrackId};
+use crate::board::{
+    Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Span, Subject, Timestamp, Track, TrackId,
+};
 use crate::store::{self, Content, ContentsCursor, MAX_FILLED, StoreError};
 
 /// The time after which an instance begins a fill that another one has begun and may not end, or again one that failed.
@@ -115,7 +117,17 @@ pub(super) fn pairs(board: &Arc<Board>, as_of: Timestamp) -> Vec<(BoardTrack, Bo
     }
     let sources: Vec<BoardTrack> = from.each_track().collect();
     let pair = |track: BoardTrack| Some((sources.get(source_of(&from, &track, as_of)?)?.clone(), track));
-    to.each_track().filter_map(pair).collect()
+    to.each_track().filter_map(pair).filter(|(source, track)| has_room_for_keys(track, source)).collect()
+}
+
+/// Returns whether the second keys of all slots of the source that are one slot of the track are within its bound, whatever
+/// they are: a subject that is beyond it would be left out.
+fn has_room_for_keys(track: &Track, source: &Track) -> bool {
+    let (Some((_, ours)), Some((_, theirs))) = (track.keys_of_slot(), source.keys_of_slot()) else { return true };
+    let length = |track: &Track| track.slot().filter(|_| !track.is_all_time()).map_or(1, Span::approximate_millis);
+    // Clock changes and months may make one slot more.
+    let parts = if track.slot() == source.slot() { 1 } else { length(track) / length(source).max(1) + 1 };
+    theirs.saturating_mul(parts) <= ours
 }
 
 impl Service {

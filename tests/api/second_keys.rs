@@ -203,3 +203,39 @@ async fn a_definition_says_where_a_second_key_is_possible() {
     let largest = define("MAX(24h, e, v, s)", json!({})).await;
     assert_eq!(largest.body["notes"], json!(["window 24h: a score is from -17592186044415 to 17592186044415"]));
 }
+
+#[actix_web::test]
+async fn a_successor_is_filled_only_where_every_second_key_has_room() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let definition = |metric: &str, slot: &str, more: Value| {
+        let mut definition =
+            json!({"metric": metric, "slot": slot, "tie_break": {"most": 100_000, "order": "asc", "field": "seconds"}});
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        definition
+    };
+    let board = definition("SUM(6h, game, points, player)", "1h", json!({}));
+    assert_eq!(client.put("/v1/boards/games", board).await.status, 201);
+    let item = json!({"subject": "ann", "amount": 500, "tie_break": 8_000});
+    assert_eq!(client.add("games", item).await.body["accepted"], 1);
+    let next = "/v1/boards/games/next";
+    for (slot, more, state) in [
+        // One slot more has less room in each, and a slot of two hours has what two had.
+        ("1h", json!({"cover": "full"}), json!("none")),
+        ("2h", json!({}), json!("none")),
+        ("1h", json!({"tie_break": {"most": 200_000, "order": "asc"}}), json!("none")),
+        ("1h", json!({"order": "asc"}), json!("none")),
+        ("1h", json!({"decimals": 0, "movement": "1h"}), json!("running")),
+    ] {
+        let begun = client.put(next, definition("SUM(6h, game, points, player)", slot, more.clone())).await;
+        assert_eq!((begun.status, &begun.body["fill"]["state"]), (201, &state), "{slot} {more} {begun:?}");
+        assert_eq!(client.delete(next).await.status, 200);
+    }
+    // Increments count where the second key means the same, and have one.
+    let other = json!({"tie_break": {"most": 100_000, "order": "asc", "field": "attempts"}});
+    assert_eq!(client.put(next, definition("SUM(6h, game, points, player)", "1h", other)).await.status, 201);
+    client.add("games", json!({"subject": "bob", "amount": 500, "tie_break": 7})).await;
+    assert_eq!(client.get(next).await.body["not_counted"], json!({"not_accepted": 1}));
+    let stops = client.get(next).await.body["stops"].to_string();
+    assert!(stops.contains("items without the second key"), "{stops}");
+}

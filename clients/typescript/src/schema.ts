@@ -2282,6 +2282,11 @@ export interface components {
              */
             sum?: number;
             /**
+             * Format: int64
+             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
+             */
+            tie?: number;
+            /**
              * Format: date-time
              * @description A time in RFC 3339 format, in UTC.
              */

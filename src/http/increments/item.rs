@@ -29,8 +29,6 @@ item! {
         amount: Option<&'a RawValue>,
         #[schema(schema_with = schemas::value_to_count, required = false)]
         value: Option<&'a RawValue>,
-        #[schema(schema_with = schemas::tie_break_of_item, required = false)]
-        tie_break: Option<&'a RawValue>,
         /// Time of the increment. Default: the store's current time.
         #[schema(schema_with = schemas::time, required = false)]
         at: TextField<'a>,
@@ -39,6 +37,8 @@ item! {
         /// Whether the increment reverses an earlier one, which happened at `at`. Default: false.
         #[schema(value_type = bool, required = false)]
         retract: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::tie_break_of_item, required = false)]
+        tie_break: Option<&'a RawValue>,
         #[schema(schema_with = schemas::position_of_item, required = false)]
         position: Option<&'a RawValue>,
     }
@@ -167,7 +167,7 @@ mod tests {
                 ItemCode::UnknownField,
                 "x",
                 true,
-                "'x'; expected one of subject, by, amount, value, tie_break, at, id, retract, position",
+                "'x'; expected one of subject, by, amount, value, at, id, retract, tie_break, position",
             ),
             (
                 COUNT,

@@ -61,7 +61,10 @@ pub(in crate::http) fn numbered(
             }
         };
     };
-    let raw = required(key, KEY, board)?;
+    let raw = given(key).ok_or_else(|| {
+        let detail = format!("the field '{KEY}' is missing; the board orders equal scores by it");
+        ItemError::structural(ItemCode::InvalidValue, KEY, detail).depending_on_board()
+    })?;
     let key = tie_break.parse(raw.get().trim_matches('"')).ok_or_else(|| {
         let detail = format!("'{KEY}' must be a whole number from -{0} to {0}", tie_break.most);
         ItemError::value(ItemCode::InvalidAmount, KEY, detail).depending_on_board()

@@ -103,7 +103,13 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     wanted = if_allowed(Definition { starts, ..wanted.clone() }, wanted);
     let movement =
         pick(rng, &[None, Some(Movement::Hour), Some(Movement::Hour), Some(Movement::Day), Some(Movement::Period)]);
-    if_allowed(Definition { movement, ..wanted.clone() }, wanted)
+    wanted = if_allowed(Definition { movement, ..wanted.clone() }, wanted);
+    if rng.random_bool(0.2) {
+        let (most, order) = (pick(rng, &[300, 20_000]), pick(rng, &["asc", "desc"]));
+        let tie_break = serde_json::from_value(serde_json::json!({"most": most, "order": order})).ok();
+        wanted = if_allowed(Definition { tie_break, ..wanted.clone() }, wanted);
+    }
+    wanted
 }
 
 /// Returns the first definition, or the second one where a board may not have it.
@@ -148,14 +154,6 @@ fn any_definition_without_keys(rng: &mut StdRng) -> Definition {
     }
     if kind == Kind::Mean && rng.random_bool(0.3) {
         wanted.prior = serde_json::from_value(serde_json::json!({"mean": 25, "weight": 3})).ok();
-    }
-    if rng.random_bool(0.2) {
-        let most = pick(rng, &[4, 300, 20_000]);
-        let tie_break = serde_json::from_value(serde_json::json!({"most": most, "order": pick(rng, &["asc", "desc"])}));
-        let keyed = Definition { tie_break: tie_break.ok(), ..wanted.clone() };
-        if Board::new(name("b"), Generation(1), keyed.clone()).is_ok() {
-            wanted = keyed;
-        }
     }
     add_windows(rng, wanted)
 }
@@ -203,14 +201,6 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
     }
     if kind == Kind::Mean && rng.random_bool(0.3) {
         wanted.prior = serde_json::from_value(serde_json::json!({"mean": 25, "weight": 3})).ok();
-    }
-    if rng.random_bool(0.2) {
-        let most = pick(rng, &[4, 300, 20_000]);
-        let tie_break = serde_json::from_value(serde_json::json!({"most": most, "order": pick(rng, &["asc", "desc"])}));
-        let keyed = Definition { tie_break: tie_break.ok(), ..wanted.clone() };
-        if Board::new(name("b"), Generation(1), keyed.clone()).is_ok() {
-            wanted = keyed;
-        }
     }
     if rng.random_bool(0.4) {
         let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo", "3mo", "manual", "manual"]);

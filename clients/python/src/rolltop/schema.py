@@ -563,6 +563,7 @@ SlotValue = TypedDict(
         'count': NotRequired[Number],
         'from': str,
         'sum': NotRequired[Number],
+        'tie': NotRequired[int],
         'to': str,
         'value': NotRequired[Number],
     },
