@@ -9,7 +9,7 @@ use anyhow::Context;
 use futures_util::TryStreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::format::{cell, csv_error, line_subject};
+use super::format::{csv_error, line_subject};
 use super::ranking::RankingArgs;
 
 /// Write a whole ranking, however long, as lines of JSON or as CSV
@@ -55,8 +55,8 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
                     let score = line.score.as_ref().map(ToString::to_string).unwrap_or_default();
                     let mut row = csv::Writer::from_writer(&mut writer);
                     let mut record = vec![line.rank.to_string(), line_subject(&line.subject), score];
-                    record.extend(has_ties.then(|| cell(line.tie)));
-                    record.extend(has_tiers.then(|| cell(line.tier.as_ref())));
+                    record.extend(has_ties.then(|| line.tie.map(|tie| tie.to_string()).unwrap_or_default()));
+                    record.extend(has_tiers.then(|| line.tier.clone().unwrap_or_default()));
                     row.write_record(&record).map_err(csv_error)?;
                     row.flush()?;
                 }

@@ -227,6 +227,22 @@ async fn a_period_is_closed_by_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn second_keys_are_posted_printed_and_exported() {
+    let service = Service::start(LIKES);
+    let metric = "SUM(all, answer, points, player)";
+    service.ok(&["define", "quiz", metric, "--tie-break", "most=1000,order=asc", "--yes"]);
+    for (player, points, seconds) in [("ann", "10", "42"), ("bob", "10", "-7"), ("cat", "3", "0")] {
+        service.ok(&["post", "quiz", player, points, "--tie-break", seconds]);
+    }
+    let lines = "rank,subject,score,tie\n1,bob,10,-7\n2,ann,10,42\n3,cat,3,0\n";
+    assert_eq!(service.ok(&["top", "quiz", "--csv"]), lines);
+    assert_eq!(service.ok(&["export", "quiz", "--csv"]), lines);
+    let ranks = service.ok(&["rank", "quiz", "ann", "--csv"]);
+    assert_eq!(ranks, "rank,subject,score,percentile,tie\n2,ann,10,66.7,42\n");
+    assert!(service.fails(&["post", "quiz", "ann", "1"]).contains("the field 'tie_break' is missing"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tiers_are_set_printed_and_shown_with_lines() {
     let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
     for (subject, amount) in [("a", "300"), ("b", "20"), ("c", "3"), ("d", "1")] {
