@@ -281,7 +281,8 @@ async fn a_large_query_is_read_in_bounded_portions() {
         let contents = store.read(queries).await;
         assert!(contents.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64));
         let [scripts, looks] = calls(&server, ["evalsha", "hmget"]);
-        assert!((64..=72).contains(&scripts) && looks >= scripts * 2_000, "{scripts} scripts, {looks} looks");
+        // A script that finds that the window has moved on looks at nothing, and is called again.
+        assert!((64..=72).contains(&scripts) && looks >= 64 * 2_000, "{scripts} scripts, {looks} looks");
         assert!(received(&server) / scripts < 200_000);
     }
 }
