@@ -54,7 +54,7 @@ impl Averaging {
     pub fn score(self, sum: i64, count: i64) -> Option<Value> {
         let (more, times) = self.prior;
         let is_enough = count > 0 && count >= self.min_samples;
-        is_enough.then(|| Value::mean(sum.saturating_add(more), count.saturating_add(times)))?
+        if is_enough { Value::mean(sum.saturating_add(more), count.saturating_add(times)) } else { None }
     }
 
     /// Returns the score if the measurements count only in part. `samples` is how many there are.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Change, Decimals, Definition, DefinitionError, Event, FieldFault, Kind, Mode, Order, Packed, Period, Scale, Score,
+    Change, Decimals, Definition, DefinitionError, Event, FieldFault, Kind, Mode, Order, Packed, Period, Scale,
     Subject, Timestamp, Track, TrackId, TrackRole,
 };
 
@@ -185,7 +185,7 @@ impl Edition {
                 let number = self.scale().number(amount, key).ok_or_else(|| {
                     let field =
                         metric.terms.iter().find_map(|term| term.field.clone().filter(|_| term.event == event.kind));
-                    let largest = Score { units: self.scale().largest().0, decimals: self.decimals() };
+                    let largest = self.scale().shown(self.scale().largest());
                     let detail =
                         format!("expected from -{largest} to {largest}, because of the second key of the board");
                     FieldFault::Invalid { field: field.unwrap_or_else(|| "type".into()), detail }

@@ -85,7 +85,7 @@ pub(super) fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz,
 }
 
 pub(super) fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
-    let digits = whole_number::<D::Error>(&Value::deserialize(deserializer)?, DECIMALS)?;
+    let digits = whole_number::<D::Error, u32>(&Value::deserialize(deserializer)?, DECIMALS)?;
     Ok(u8::try_from(digits).ok().and_then(Decimals::new).unwrap_or_default())
 }
 
@@ -104,12 +104,7 @@ pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 pub(super) fn most_of_ties<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    let within = |most: &u64| (1..=TieBreak::MOST).contains(most);
-    let whole = value.as_u64().or_else(|| value.as_f64().filter(|most| most.fract() == 0.0).map(|most| most as u64));
-    whole
-        .filter(within)
-        .ok_or_else(|| D::Error::custom(format!("{value} is not a whole number from 1 to {}", TieBreak::MOST)))
+    whole_number(&Value::deserialize(deserializer)?, 1..=TieBreak::MOST)
 }
 
 pub(super) fn field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<str>, D::Error> {
@@ -160,17 +155,19 @@ pub(super) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     }
 }
 
-/// Returns a whole number, which may be written as 2.0.
-fn whole_number<E: Error>(value: &Value, limits: RangeInclusive<u32>) -> Result<u32, E> {
-    let within = |n: &f64| n.fract() == 0.0 && (f64::from(*limits.start())..=f64::from(*limits.end())).contains(n);
-    match value.as_f64().filter(within) {
-        Some(number) => Ok(number as u32),
-        None => Err(E::custom(not_within(value, &limits))),
-    }
+/// Returns a whole number, which may be written as 2.0. The limits are below 2^53.
+fn whole_number<E: Error, N>(value: &Value, limits: RangeInclusive<N>) -> Result<N, E>
+where
+    N: Copy + Display + Into<u64> + TryFrom<u64>,
+{
+    let [least, most] = [*limits.start(), *limits.end()].map(|limit| limit.into() as f64);
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && (least..=most).contains(number));
+    let number = number.and_then(|number| N::try_from(number as u64).ok());
+    number.ok_or_else(|| E::custom(not_within(value, &limits)))
 }
 
 /// Returns the message about a value that is not a whole number within the limits.
-pub(super) fn not_within(value: impl Display, limits: &RangeInclusive<u32>) -> String {
+pub(super) fn not_within(value: impl Display, limits: &RangeInclusive<impl Display>) -> String {
     format!("{value} is not a whole number from {} to {}", limits.start(), limits.end())
 }
 

@@ -101,7 +101,7 @@ pub use percentile::{Percentile, PercentileError};
 pub use redivision::Redivision;
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
-pub use scale::{Scale, TieBreak};
+pub use scale::{KeyBound, Scale, TieBreak};
 pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use source::{Position, PositionError, SourceName, SourceNameError, SourceNumber};

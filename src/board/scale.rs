@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Amount, Decimals, EXACT_MAX, FieldFault, Fields, Order, form};
+use super::{Amount, Decimals, EXACT_MAX, FieldFault, Fields, Order, Score, form};
 
 /// A second key, by which subjects with the same score are ordered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -69,6 +69,28 @@ struct Keys {
     is_reversed: bool,
 }
 
+/// The bound of the second keys in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyBound {
+    /// The number of low bits of a number that have its key.
+    pub bits: u32,
+    /// The greatest magnitude of a key in a slot.
+    pub most: i64,
+}
+
+impl KeyBound {
+    /// Returns whether the key in a number is within the bound.
+    pub fn holds(self, number: i64) -> bool {
+        (number - (rounded(number, self.bits) << self.bits)).abs() <= self.most
+    }
+}
+
+/// Returns the multiple of 2^`bits` that is nearest to a number, divided by it. What is left is the key, which may be
+/// negative.
+fn rounded(number: i64, bits: u32) -> i64 {
+    (number + (1 << (bits - 1))) >> bits
+}
+
 impl From<Decimals> for Scale {
     fn from(decimals: Decimals) -> Self {
         Self { decimals, keys: None }
@@ -104,8 +126,7 @@ impl Scale {
     /// Returns the amount in a number.
     pub fn amount(self, Amount(number): Amount) -> Amount {
         let Some(Keys { bits, .. }) = self.keys else { return Amount(number) };
-        // The nearest multiple: the key may be negative.
-        Amount((number + (1 << (bits - 1))) >> bits)
+        Amount(rounded(number, bits))
     }
 
     /// Returns the second key in a number, if there is one.
@@ -115,10 +136,14 @@ impl Scale {
         Some(if is_reversed { -key } else { key })
     }
 
-    /// Returns the number of low bits that have the second key, and its greatest magnitude in one of `parts` parts that are
-    /// added up, if there is one.
-    pub fn bits_and_bound(self, parts: i64) -> Option<(u32, i64)> {
-        self.keys.map(|Keys { bits, most, .. }| (bits, most / parts))
+    /// Returns the bound of the second keys in one of `parts` parts that are added up, if there are such.
+    pub(super) fn key_bound(self, parts: i64) -> Option<KeyBound> {
+        self.keys.map(|Keys { bits, most, .. }| KeyBound { bits, most: most / parts })
+    }
+
+    /// Returns an amount as it is shown.
+    pub fn shown(self, Amount(units): Amount) -> Score {
+        Score { units, decimals: self.decimals }
     }
 
     /// Returns the largest amount whose number is within a bound, whatever its second key.

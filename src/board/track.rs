@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    Aggregate, Amount, Averaging, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind,
-    Layout, Metric, Mode, Order, Packed, Placement, Scale, Score, Span, Stamp, Timestamp, Value, Window, WindowLength,
-    WindowSlots,
+    Aggregate, Amount, Averaging, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation,
+    KeyBound, Kind, Layout, Metric, Mode, Order, Packed, Placement, Scale, Span, Stamp, Timestamp, Value, Window,
+    WindowLength, WindowSlots,
 };
 
 /// A day, in milliseconds.
@@ -118,7 +118,7 @@ impl Track {
     /// Checks that an event of each type can count: a weight, or the room for second keys, may be too large for a slot.
     fn check_bounds(&self) -> Result<(), DefinitionError> {
         let most = self.scale.largest_within(self.slot_bound());
-        if self.keys_of_slot().is_some_and(|(_, key)| key == 0 || most == Amount(0)) {
+        if self.key_bound().is_some_and(|keys| keys.most == 0 || most == Amount(0)) {
             let why = "needs a 'most' of which a share for each slot, most / (2 x slots), is 1 or more, and that leaves a score";
             return Err(DefinitionError::Misplaced { key: "tie_break", why });
         }
@@ -276,11 +276,11 @@ impl Track {
         self.scale
     }
 
-    /// Returns the number of bits that a second key has in a number, and its greatest magnitude in a slot, if there is
-    /// one where numbers are added up. Elsewhere each number has one key.
-    pub fn keys_of_slot(&self) -> Option<(u32, i64)> {
+    /// Returns the bound of the second keys in a slot, if there are such and they are added up. Elsewhere each number has
+    /// one key.
+    pub fn key_bound(&self) -> Option<KeyBound> {
         let parts = if self.is_all_time() { 1 } else { 2 * i64::from(self.slots) };
-        self.scale.bits_and_bound(parts).filter(|_| self.kind() == Kind::Sum)
+        self.scale.key_bound(parts).filter(|_| self.kind() == Kind::Sum)
     }
 
     /// Returns the largest number of values that are stored for a subject, for COUNT_DISTINCT.
@@ -312,22 +312,21 @@ impl Track {
 
     /// Returns a sentence about the scores and second keys that a subject can have, if the board has second keys.
     pub fn note_of_keys(&self) -> Option<String> {
-        let shown = |Amount(units)| Score { units, decimals: self.decimals() };
-        match self.keys_of_slot() {
-            Some((_, most)) => {
+        match self.key_bound() {
+            Some(KeyBound { most, .. }) => {
                 let place = match (self.is_all_time(), self.role) {
                     (true, _) => "in all",
                     (false, TrackRole::KeptSlots) => "in one kept slot",
                     (false, _) => "in one slot",
                 };
-                let score = shown(self.scale.largest_within(self.slot_bound()));
+                let score = self.scale.shown(self.scale.largest_within(self.slot_bound()));
                 Some(format!(
                     "window {}: {place} a subject has a score from -{score} to {score} and a second key from -{most} to {most}",
                     self.length()
                 ))
             }
             None if self.scale.has_keys() => {
-                let score = shown(self.scale.largest());
+                let score = self.scale.shown(self.scale.largest());
                 Some(format!("window {}: a score is from -{score} to {score}", self.length()))
             }
             None => None,

@@ -27,8 +27,8 @@ impl Edition {
         let (ours, theirs) = (&self.definition().metric, &from.definition().metric);
         let is_same = ours.function == theirs.function && ours.terms == theirs.terms;
         let counted = ours.function.counted();
-        let keys = |of: &Self| of.definition().tie_break.as_ref().map(|tie_break| tie_break.field.clone());
-        let has_key = keys(self).is_none_or(|field| keys(from) == Some(field));
+        let [our_keys, their_keys] = [self, from].map(|of| of.definition().tie_break.as_ref().map(|keys| &*keys.field));
+        let has_key = our_keys.is_none() || our_keys == their_keys;
         let rescaled = |number: Amount| rescaled(number, from.scale(), self.scale());
         let translated = match change {
             // It would have none, or one that says something else.

@@ -446,9 +446,9 @@ pub(super) async fn audit(call: Call) -> Result<HttpResponse, Problem> {
             by,
             subject,
             score: response::score(scale, difference.score),
-            tie: difference.score.and_then(|score| score.key(scale)),
+            tie: response::tie(scale, difference.score),
             slots: response::score(scale, difference.slots),
-            slots_tie: difference.slots.and_then(|slots| slots.key(scale)),
+            slots_tie: response::tie(scale, difference.slots),
         }
     };
     Ok(response::json(&Audit {

@@ -292,20 +292,19 @@ fn csv<'p>(
         Problem::new(Code::Internal, format!("a line could not be written as CSV: {error}"))
     };
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let mut write = |record: &[String]| writer.write_record(record).map_err(|error| not_written(&error));
-    let with_more = |first: [&str; CSV_HEADER.len()], tie: &str, tier: &str| {
-        let more = [(with_ties, tie), (with_tiers, tier)].into_iter().filter_map(|(with, text)| with.then_some(text));
-        first.into_iter().chain(more).map(str::to_owned).collect::<Vec<_>>()
+    let mut write = |[rank, subject, score]: [&str; CSV_HEADER.len()], tie: &str, tier: &str| {
+        let more = with_ties.then_some(tie).into_iter().chain(with_tiers.then_some(tier));
+        writer.write_record([rank, subject, score].into_iter().chain(more)).map_err(|error| not_written(&error))
     };
     if with_header {
-        write(&with_more(CSV_HEADER, "tie", "tier"))?;
+        write(CSV_HEADER, "tie", "tier")?;
     }
     for RankingLine { rank, subject, score, tie, tier, .. } in lines {
         let (rank, score) = (rank.to_string(), score.as_ref().map(Shown::to_string).unwrap_or_default());
+        let tie = tie.map_or_else(String::new, |tie| tie.to_string());
         // No subject is empty, so an empty field is that of a line whose subject was removed.
         let name = subject.removed_line().map_or(subject.as_str(), |_| "");
-        let tie = tie.map_or_else(String::new, |tie| tie.to_string());
-        write(&with_more([&rank, name, &score], &tie, tier.map_or("", |tier| tier)))?;
+        write([&rank, name, &score], &tie, tier.map_or("", |tier| tier))?;
     }
     writer.into_inner().map_err(|error| not_written(&error))
 }

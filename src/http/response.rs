@@ -15,6 +15,11 @@ pub(super) fn score(scale: Scale, value: impl Into<Option<Value>>) -> Option<Sho
     value.into().map(|value| value.shown(scale))
 }
 
+/// Returns the second key in a value, if its board has such.
+pub(super) fn tie(scale: Scale, value: impl Into<Option<Value>>) -> Option<i64> {
+    value.into().and_then(|value| value.key(scale))
+}
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Returns a response with status 200 and a JSON body.

@@ -102,7 +102,7 @@ pub(super) async fn set(call: Call, payload: Payload) -> Result<HttpResponse, Pr
     match outcome {
         Outcome::Counted { score } | Outcome::Duplicate { score } => Ok(response::json(&SubjectSet {
             score: response::score(board.scale(), score),
-            tie: score.and_then(|score| score.key(board.scale())),
+            tie: response::tie(board.scale(), score),
             board: name,
             by,
             subject,

@@ -106,7 +106,7 @@ impl SubjectSlot {
         let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
         let mut value = track.kind().value([&aggregate], Averaging::PLAIN);
-        let tie = value.and_then(|value| value.key(track.scale()));
+        let tie = response::tie(track.scale(), value);
         match &aggregate {
             Aggregate::Sum(_) => count = value.take().map(shown),
             Aggregate::Mean { sum: units, count: times } => {
@@ -198,7 +198,7 @@ pub(super) async fn standing(call: Call) -> Result<HttpResponse, Problem> {
         frame: RankingFrame::of(&track, &standing.frame, total),
         subject,
         score: response::score(track.scale(), standing.score),
-        tie: standing.score.and_then(|score| score.key(track.scale())),
+        tie: response::tie(track.scale(), standing.score),
         rank: standing.rank,
         hidden: standing.visibility == Visibility::Hidden,
         percentile: standing.rank.map(|_| response::percentile(total, standing.better)),

@@ -164,14 +164,17 @@ const SUGGESTED_SLOTS: u32 = 32;
 /// its window into at most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has
 /// as many decimals as other boards have for the same fields of the same events, and the weights need. Returns `None` if
 /// no usual slot divides the window. O(boards).
-pub(super) fn suggestion<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Option<Definition> {
+pub(super) fn suggestion<'a>(
+    boards_of_events: impl IntoIterator<Item = &'a Arc<Board>>,
+    metric: &Metric,
+) -> Option<Definition> {
     // Returns what a term needs if amounts of its field have as many decimals as on another board.
     let needed = |term: &Term, other: &Definition| {
         let same = |known: &Term| known.event == term.event && known.field == term.field;
         let has_field = term.field.is_some() && other.metric.terms.iter().any(same);
         has_field.then(|| other.decimals.digits() + term.weight.number().decimals.digits())
     };
-    let others = boards.into_iter().map(|board| board.definition());
+    let others = boards_of_events.into_iter().map(|board| board.definition());
     let of_fields = others.flat_map(|other| metric.terms.iter().filter_map(move |term| needed(term, other)));
     let most = of_fields.max().unwrap_or_default().min(Decimals::MAX);
     let decimals = Decimals::new(most).unwrap_or_default().max(metric.terms.decimals());

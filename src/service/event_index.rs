@@ -53,6 +53,11 @@ impl EventIndex {
         self.boards.iter()
     }
 
+    /// Returns whether there is a board with this name. O(log boards).
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.boards.binary_search_by(|board| board.name().as_str().cmp(name)).is_ok()
+    }
+
     /// Returns the boards whose metric names this type.
     pub(super) fn of_type(&self, event: &str) -> &[Arc<Board>] {
         self.by_event.get(event).map_or(&[], Vec::as_slice)
@@ -87,6 +92,7 @@ mod tests {
         assert_eq!(names(index.of_type("order")), ["points"]);
         assert_eq!(names(index.of_type("share")), [""; 0]);
         assert_eq!(names(index.all()), ["likes", "points"]);
+        assert_eq!(["likes", "points", "shares"].map(|name| index.has(name)), [true, true, false]);
         let known = HashMap::from([(Generation(1), Epoch(0))]);
         let beyond = index.beyond(&known);
         assert_eq!((names(beyond.all()), names(beyond.of_type("comment"))), (vec!["points"], vec!["points"]));

@@ -123,11 +123,11 @@ pub(super) fn pairs(board: &Arc<Board>, as_of: Timestamp) -> Vec<(BoardTrack, Bo
 /// Returns whether the second keys of all slots of the source that are one slot of the track are within its bound, whatever
 /// they are: a subject that is beyond it would be left out.
 fn has_room_for_keys(track: &Track, source: &Track) -> bool {
-    let (Some((_, ours)), Some((_, theirs))) = (track.keys_of_slot(), source.keys_of_slot()) else { return true };
+    let (Some(ours), Some(theirs)) = (track.key_bound(), source.key_bound()) else { return true };
     let length = |track: &Track| track.slot().filter(|_| !track.is_all_time()).map_or(1, Span::approximate_millis);
     // Clock changes and months may make one slot more.
     let parts = if track.slot() == source.slot() { 1 } else { length(track) / length(source).max(1) + 1 };
-    theirs.saturating_mul(parts) <= ours
+    theirs.most.saturating_mul(parts) <= ours.most
 }
 
 impl Service {

@@ -251,15 +251,11 @@ impl Service {
                 return Ok(found);
             }
         }
-        let is_taken = |name: &str| listed.event_index.all().any(|board| board.name().as_str() == name);
-        Err(ServiceError::NoBoard {
-            metric: Box::new(metric.clone()),
-            suggestion: board_selection::suggestion(
-                listed.event_index.all().filter(|board| caller.sees(board.name())),
-                metric,
-            )
-            .map(|board| (board_selection::suggested_name(metric, is_taken), Box::new(board))),
-        })
+        let index = &listed.event_index;
+        let name = || board_selection::suggested_name(metric, |name| index.has(name));
+        let of_events = metric.terms.types().flat_map(|event| index.of(caller, event));
+        let suggestion = board_selection::suggestion(of_events, metric).map(|board| (name(), Box::new(board)));
+        Err(ServiceError::NoBoard { metric: Box::new(metric.clone()), suggestion })
     }
 
     /// Returns the board that is to answer, of those that serve a metric.

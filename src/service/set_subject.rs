@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::add::translate;
 use super::{Result, Service, ServiceError};
-use crate::board::{Amount, Board, Change, Placement, RankingKey, Score, Subject, Timestamp, Track};
+use crate::board::{Amount, Board, Change, Placement, RankingKey, Subject, Timestamp, Track};
 use crate::store::{self, Batch, Increment, Outcome, Rejection, StoreError, TextRange};
 
 impl Service {
@@ -110,10 +110,10 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
         return refused("at", "every window of the board began after this time".to_owned());
     };
     if amount.0.abs() > bound.0 {
-        let bound = Score { units: board.scale().largest_within(bound).0, decimals: board.decimals() };
+        let bound = board.scale().shown(board.scale().largest_within(bound));
         return refused(board.kind().field(), format!("the board takes numbers from -{bound} to {bound}"));
     }
-    let keys = board.edition().tracks().iter().filter(takes).filter_map(|track| Some(track.keys_of_slot()?.1));
+    let keys = board.edition().tracks().iter().filter(takes).filter_map(|track| Some(track.key_bound()?.most));
     if let (Some(key), Some(most)) = (board.scale().key(amount), keys.min())
         && key.abs() > most
     {

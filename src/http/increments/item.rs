@@ -61,20 +61,20 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let id = self.id.id()?;
         let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         let (field, raw) = number::used(&[("amount", self.amount), ("value", self.value)], board)?;
-        let amount = match board.kind() {
-            Kind::Sum => Some(match items::given(raw) {
+        let numbered = |amount| number::numbered(amount, self.tie_break, field, board);
+        let change = match board.kind() {
+            Kind::Sum => Change::Amount(numbered(match items::given(raw) {
                 Some(raw) => number::amount(raw, field, board)?,
                 None => Amount::one(board.decimals()),
-            }),
+            })?),
             Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
-                Some(number::amount(number::required(raw, field, board)?, field, board)?)
+                Change::Amount(numbered(number::amount(number::required(raw, field, board)?, field, board)?)?)
             }
-            Kind::Distinct | Kind::Sketch => None,
-        };
-        let number = number::numbered(amount.unwrap_or_default(), self.tie_break, field, board)?;
-        let change = match amount {
-            Some(_) => Change::Amount(number),
-            None => Change::Seen(counted(number::required(raw, field, board)?)?),
+            Kind::Distinct | Kind::Sketch => {
+                // No such board has second keys, so an item with one is refused.
+                numbered(Amount(0))?;
+                Change::Seen(counted(number::required(raw, field, board)?)?)
+            }
         };
         if retract && !board.edition().takes_retractions() {
             let detail = format!("{} does not support retractions", board.definition().metric);

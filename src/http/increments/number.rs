@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::board::{Amount, AmountError, Board, Score};
+use crate::board::{Amount, AmountError, Board};
 use crate::http::codes::ItemCode;
 use crate::http::items::{ItemError, code_of_amount, given};
 
@@ -70,7 +70,7 @@ pub(in crate::http) fn numbered(
         ItemError::value(ItemCode::InvalidAmount, KEY, detail).depending_on_board()
     })?;
     board.scale().number(amount, key).ok_or_else(|| {
-        let largest = Score { units: board.scale().largest().0, decimals: board.decimals() };
+        let largest = board.scale().shown(board.scale().largest());
         let detail = format!("'{field}' must be from -{largest} to {largest}, because of the second key of the board");
         ItemError::value(ItemCode::AmountOutOfRange, field, detail).depending_on_board()
     })

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::board::{Amount, AmountError, Board, Mode, Score, WindowLength};
+use crate::board::{AmountError, Board, Mode, WindowLength};
 use crate::http::codes::{Code, ItemCode};
 use crate::http::counts::RejectedCounts;
 use crate::http::problem::Problem;
@@ -116,13 +116,12 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             let main = board.edition().main();
             let bounds = board.written_tracks().iter().map(|track| (track.slot_bound(), track.is_all_time()));
             let (units, is_all_time) = bounds.min().unwrap_or((main.slot_bound(), main.is_all_time()));
-            let score =
-                |units| Score { units: board.scale().largest_within(Amount(units)).0, decimals: board.decimals() };
-            let bound = score(units.0);
-            let keys = board.written_tracks().iter().filter_map(|track| Some(track.keys_of_slot()?.1)).min();
+            let score = |bound| board.scale().shown(board.scale().largest_within(bound));
+            let bound = score(units);
+            let keys = board.written_tracks().iter().filter_map(|track| Some(track.key_bound()?.most)).min();
             let keys = keys.map_or_else(String::new, |most| format!(", and its second key between -{most} and {most}"));
             if board.edition().kept_slots().is_some() {
-                let total = score(main.slot_bound().0);
+                let total = score(main.slot_bound());
                 return format!(
                     "the amount of a subject on this board must be between -{bound} and {bound} in one kept slot, and \
                     between -{total} and {total} in all{keys}"

@@ -1,6 +1,6 @@
 //! The properties of a track that its data depends on, and the sort keys of its ranking.
 
-use crate::board::{Amount, Averaging, Kind, Track, Value};
+use crate::board::{Amount, Averaging, KeyBound, Kind, Track, Value};
 
 /// The properties of a track, copied for fast access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,9 +9,8 @@ pub(super) struct TrackTraits {
     pub ranked: bool,
     /// For AVG: how measurements make a score.
     pub averaging: Averaging,
-    /// The number of bits of the second key in an amount, and its greatest magnitude there, if amounts are added up with
-    /// one.
-    pub keys: Option<(u32, i64)>,
+    /// The bound of second keys in a slot, if amounts are added up with them.
+    pub keys: Option<KeyBound>,
     /// For COUNT_DISTINCT: the largest number of values (and of tombstones) remembered per subject.
     pub max_values: Option<usize>,
     /// The largest number of keys with a ranking, if there is a ranking for each key.
@@ -28,7 +27,7 @@ impl TrackTraits {
             kind: track.kind(),
             ranked: track.is_ranked(),
             averaging: track.averaging(),
-            keys: track.keys_of_slot(),
+            keys: track.key_bound(),
             max_values: track.max_values().map(|most| most as usize),
             most_keys: track.most_keys().map(|most| most as usize),
             counter_duration: track.is_from_first().then(|| track.length().approximate_millis()),

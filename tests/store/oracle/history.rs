@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Aggregate, Amount, BoardTrack, Change, Kind, Mark, Sketch, Timestamp};
+use rolltop::board::{Aggregate, Amount, BoardTrack, Change, KeyBound, Kind, Mark, Sketch, Timestamp};
 use rolltop::store::Content;
 
 use super::distinct::LastSeen;
@@ -102,7 +102,7 @@ impl Cell {
     fn fits(&self, board: &BoardTrack) -> bool {
         let within = |units: i128| units.abs() <= i128::from(board.slot_bound().0);
         let has_key_within = || {
-            let Some((bits, most)) = board.keys_of_slot() else { return true };
+            let Some(KeyBound { bits, most }) = board.key_bound() else { return true };
             let low = self.sum.rem_euclid(1 << bits);
             let key = if low < 1 << (bits - 1) { low } else { low - (1 << bits) };
             key.abs() <= i128::from(most)

@@ -73,12 +73,10 @@ impl Holdings {
             Change::Set { sum, .. } => Some(sum.0),
             Change::Seen(_) | Change::Forget(_) | Change::Not(_) => None,
         };
-        let is_key_within = |new: &i64| match self.traits.keys {
-            None => true,
-            Some((bits, most)) => (new - ((new + (1 << (bits - 1))) >> bits << bits)).abs() <= most,
+        let is_within = |new: &i64| {
+            u64::try_from(bound).is_ok_and(|bound| new.unsigned_abs() <= bound)
+                && self.traits.keys.is_none_or(|keys| keys.holds(*new))
         };
-        let is_within =
-            |new: &i64| u64::try_from(bound).is_ok_and(|bound| new.unsigned_abs() <= bound) && is_key_within(new);
         Ok((old, new.filter(is_within).ok_or(OutOfRange)?))
     }
 

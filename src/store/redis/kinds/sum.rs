@@ -15,7 +15,7 @@ impl RedisKind for Sums {
     }
 
     fn option(&self, track: &Track) -> String {
-        track.keys_of_slot().map_or_else(String::new, |(bits, most)| format!("key:{},{most}", 1_i64 << bits))
+        track.key_bound().map_or_else(String::new, |keys| format!("key:{},{}", 1_i64 << keys.bits, keys.most))
     }
 
     fn adds_in_any_order(&self) -> bool {
