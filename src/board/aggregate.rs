@@ -1,11 +1,11 @@
 //! Aggregates: the content of one slot for one subject, and how slots combine into a value.
 
-use super::{Amount, Averaging, Sketch, Timestamp, Value};
+use super::{Amount, Averaging, Sketch, Split, Timestamp, Value};
 
 /// The content of one slot for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// For COUNT, SUM and COUNT_DISTINCT: a part of the sum.
+    /// For COUNT, SUM and COUNT_DISTINCT: a part of the sum. Where equal scores are ordered by time, with the newest time.
     Sum(Amount),
     /// For AVG: the sum and the number of measurements.
     Mean { sum: Amount, count: i64 },
@@ -22,6 +22,9 @@ pub enum Aggregate {
 pub enum Kind {
     /// COUNT and SUM: the score is the sum of the slots. A sum of 0 is the same as no data.
     Sum,
+    /// COUNT and SUM where equal scores are ordered by time: each number is the sum of amounts with the newest time, see
+    /// [`Split::joined`]. A sum of 0 is the same as no data for the ranking, but a slot with a sum of 0 has its time.
+    TimedSum(Split),
     /// COUNT_DISTINCT: as [`Sum`](Self::Sum); each value counts in the slot in which it was last seen.
     Distinct,
     /// AVG: the sum of sums divided by the sum of counts. There is no value without measurements.
@@ -37,10 +40,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns whether amounts are added up.
+    pub fn is_sum(self) -> bool {
+        matches!(self, Kind::Sum | Kind::TimedSum(_))
+    }
+
+    /// Returns where the score is in a number, and where the time. Without times all of it is the score.
+    pub fn split(self) -> Split {
+        if let Kind::TimedSum(split) = self { split } else { Split::default() }
+    }
+
     /// Returns whether what is added to a slot can leave it without data.
     pub fn cancels(self) -> bool {
         match self {
-            Kind::Sum | Kind::Mean => true,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Mean => true,
             Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }
@@ -55,7 +68,9 @@ impl Kind {
         let mut sketch: Option<Sketch> = None;
         for aggregate in aggregates {
             match aggregate {
-                Aggregate::Sum(amount) => sum += amount.0,
+                Aggregate::Sum(amount) => {
+                    sum = if let Kind::TimedSum(split) = self { split.joined(sum, amount.0) } else { sum + amount.0 };
+                }
                 Aggregate::Mean { sum: more, count: times } => {
                     sum += more.0;
                     count += times;
@@ -72,6 +87,8 @@ impl Kind {
         }
         match self {
             Kind::Sum | Kind::Distinct => Some(Value::Exact(Amount(sum))),
+            Kind::TimedSum(split) if split.score(sum) == 0 => Some(Value::ZERO),
+            Kind::TimedSum(_) => Some(Value::Exact(Amount(sum))),
             Kind::Mean => averaging.score(sum, count),
             Kind::Min | Kind::Max => extreme.map(|amount| Value::Exact(Amount(amount))),
             Kind::Last => last.map(Value::Exact),
@@ -87,7 +104,7 @@ impl Kind {
     /// Returns the name of the field of an increment that has its number or value.
     pub fn field(self) -> &'static str {
         match self {
-            Kind::Sum => "amount",
+            Kind::Sum | Kind::TimedSum(_) => "amount",
             Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => "value",
         }
     }
@@ -96,7 +113,7 @@ impl Kind {
     pub fn counts_values(self) -> bool {
         match self {
             Kind::Distinct | Kind::Sketch => true,
-            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => false,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => false,
         }
     }
 
@@ -105,7 +122,7 @@ impl Kind {
     pub fn remembers_values(self) -> bool {
         match self {
             Kind::Distinct => true,
-            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }
 
@@ -113,7 +130,7 @@ impl Kind {
     pub fn has_fractions(self) -> bool {
         match self {
             Kind::Mean => true,
-            Kind::Sum | Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }
 
@@ -126,7 +143,7 @@ impl Kind {
     /// Returns the value of a subject without data. This is also the score of a subject outside the ranking.
     pub fn absent(self) -> Option<Value> {
         match self {
-            Kind::Sum | Kind::Distinct | Kind::Sketch => Some(Value::ZERO),
+            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Sketch => Some(Value::ZERO),
             Kind::Mean | Kind::Min | Kind::Max | Kind::Last => None,
         }
     }

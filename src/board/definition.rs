@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 pub use self::choices::{Cover, Mode, Order, Stamp};
 use super::{
     Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale, Season,
-    SlotError, Span, Starts, TieBreak, WindowLength, form,
+    SlotError, Span, Starts, TieBreak, Ties, WindowLength, form,
 };
 
 /// The largest number of slots that a window may have.
@@ -92,6 +92,12 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub tie_break: Option<TieBreak>,
+    /// Subject that is first among equal scores: the one that has had its score for longer (`first`), or not as long
+    /// (`last`), for COUNT, SUM, MIN, MAX and LAST. `first:1ms` and the like give the precision of times, which is a second by
+    /// default. Default: by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, example = "first", pattern = "^(first|last)(:(1ms|100ms|1s|1m))?$", required = false)]
+    pub ties: Option<Ties>,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
     /// dropped, and responses have `capped` true. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
@@ -228,7 +234,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 21] = [
+    pub const KEYS: [&str; 22] = [
         "metric",
         "slot",
         "decimals",
@@ -241,6 +247,7 @@ impl Definition {
         "min_samples",
         "prior",
         "tie_break",
+        "ties",
         "max_values",
         "max_keys",
         "stamp",
@@ -279,6 +286,7 @@ impl Definition {
             min_samples: 1,
             prior: None,
             tie_break: None,
+            ties: None,
             max_values: None,
             max_keys: None,
             stamp: Stamp::Start,
@@ -316,7 +324,7 @@ impl Definition {
     pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, tie_break: None, ..self.clone() };
+        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, tie_break: None, ties: None, ..self.clone() };
         Some(Definition { metric, ranked: false, ..own })
     }
 
@@ -342,7 +350,7 @@ impl Definition {
 
     /// Returns the unit of the board's numbers.
     pub fn scale(&self) -> Scale {
-        Scale::new(self.decimals, self.order, self.tie_break.as_ref())
+        Scale::new(self.decimals, self.order, self.tie_break.as_ref(), self.ties)
     }
 
     /// Returns how the measurements of AVG make a score.
@@ -353,7 +361,10 @@ impl Definition {
 
     /// Returns how the board's slots combine.
     pub fn kind(&self) -> Kind {
-        self.metric.function.kind()
+        match (self.metric.function.kind(), self.ties) {
+            (Kind::Sum, Some(_)) => self.scale().times().map_or(Kind::Sum, |(split, ..)| Kind::TimedSum(split)),
+            (kind, _) => kind,
+        }
     }
 
     /// Returns the calendar, the number of slots in the window and the number of slots that the board keeps.

@@ -71,7 +71,7 @@ pub fn weighted_value(
     match kind {
         Kind::Sum | Kind::Distinct => Some(Value::Real(sum + 0.0)),
         Kind::Mean => averaging.score_of_parts(sum, count, samples),
-        Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => None,
+        Kind::TimedSum(_) | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => None,
     }
 }
 

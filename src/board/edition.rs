@@ -13,6 +13,8 @@ use super::{
 pub enum NoSamples {
     /// Values are counted, which a number does not tell.
     CountsValues,
+    /// Equal scores are ordered by the time of the newest item, which the sum of a slot does not tell.
+    Times,
     /// The mode is `from_first`.
     FromFirst,
     /// A slot of a further window has other bounds.
@@ -175,24 +177,24 @@ impl Edition {
     }
 
     /// Returns the effect of an event on the edition: see [`Metric::contribution`](super::Metric::contribution). With its
-    /// second key, if there are such.
+    /// second key, if there are such; a time is added by the store.
     pub fn contribution(&self, event: &Event) -> Result<Option<(Subject, Change)>, FieldFault> {
         let Definition { metric, tie_break, .. } = self.definition();
         let contribution = metric.contribution(event, self.decimals())?;
-        match (contribution, tie_break) {
-            (Some((subject, Change::Amount(amount))), Some(tie_break)) => {
-                let key = tie_break.key_of(&event.fields)?;
-                let number = self.scale().number(amount, key).ok_or_else(|| {
+        let scale = self.scale();
+        match contribution {
+            Some((subject, Change::Amount(amount))) if scale.has_keys() => {
+                let key = tie_break.as_ref().map_or(Ok(0), |tie_break| tie_break.key_of(&event.fields))?;
+                let number = scale.number(amount, key).ok_or_else(|| {
                     let field =
                         metric.terms.iter().find_map(|term| term.field.clone().filter(|_| term.event == event.kind));
-                    let largest = self.scale().shown(self.scale().largest());
-                    let detail =
-                        format!("expected from -{largest} to {largest}, because of the second key of the board");
+                    let largest = scale.shown(scale.largest());
+                    let detail = format!("expected from -{largest} to {largest}, because the board orders equal scores");
                     FieldFault::Invalid { field: field.unwrap_or_else(|| "type".into()), detail }
                 })?;
                 Ok(Some((subject, Change::Amount(number))))
             }
-            (contribution, _) => Ok(contribution),
+            contribution => Ok(contribution),
         }
     }
 
@@ -204,6 +206,18 @@ impl Edition {
             Change::Forget(_) => self.kind().remembers_values(),
             Change::Set { .. } => self.refuses_samples().is_none(),
             Change::Not(_) => false,
+        }
+    }
+
+    /// Returns a change with the time of its item, if equal scores are ordered by time and it has a number. A retraction
+    /// takes back a number, and no time.
+    pub fn timed(&self, change: &Change, at: Timestamp, retract: bool) -> Option<Change> {
+        let scale = self.scale();
+        match change {
+            _ if retract || !scale.has_times() => None,
+            Change::Amount(number) => Some(Change::Amount(scale.timed(*number, at))),
+            Change::Set { sum, count } => Some(Change::Set { sum: scale.timed(*sum, at), count: *count }),
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => None,
         }
     }
 
@@ -241,6 +255,7 @@ impl Edition {
             _ if self.definition.mode == Mode::FromFirst => Some(NoSamples::FromFirst),
             _ if self.windows().len() > 1 => Some(NoSamples::FurtherWindows),
             Kind::Min | Kind::Max => self.kept_slots().map(|_| NoSamples::ExtremeOfAllTime),
+            Kind::TimedSum(_) => (!self.main().is_all_time() || self.kept_slots().is_some()).then_some(NoSamples::Times),
             Kind::Sum | Kind::Mean | Kind::Last => None,
         }
     }
@@ -249,7 +264,7 @@ impl Edition {
     /// store the values that they were computed from.
     pub fn takes_retractions(&self) -> bool {
         match self.kind() {
-            Kind::Sum | Kind::Mean | Kind::Distinct => true,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Distinct => true,
             Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }

@@ -1,14 +1,17 @@
-//! The unit of a board's numbers: their decimals and, where a second key breaks ties, how score and key make one number.
+//! The unit of a board's numbers: their decimals and, where a second key or a time breaks ties, how score and key make one
+//! number.
 //!
 //! With a second key the number of a subject is `score x 2^bits + key`. The sum of such numbers has the sum of the scores
 //! and that of the keys, and their maximum is that of the pairs, so everything that counts, ranks, pages and merges
 //! works on one number as it does without a second key. The key is bounded in each slot, as amounts are: if it were
 //! carried over into the score, nothing would show it.
+//!
+//! With `ties` the key is a time, which is not added up: of a sum it is the later one, which [`Split::joined`] keeps.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Amount, Decimals, EXACT_MAX, FieldFault, Fields, Order, Score, form};
+use super::{Amount, Decimals, EXACT_MAX, FieldFault, Fields, Order, Score, Steps, Tie, Ties, Timestamp, form};
 
 /// A second key, by which subjects with the same score are ordered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -54,26 +57,76 @@ impl TieBreak {
 pub struct Scale {
     /// The decimals of scores.
     pub decimals: Decimals,
-    /// How score and second key make one number, if there is one.
+    /// How score and key make one number, if there is one.
     keys: Option<Keys>,
 }
 
-/// How score and second key make one number.
+/// How score and key make one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Keys {
-    /// The number of low bits that have the key.
-    bits: u32,
+    split: Split,
     /// The greatest magnitude of a key.
     most: i64,
     /// Whether the smaller key is first where the greater number is first.
     is_reversed: bool,
+    /// If the keys are times: the steps of these.
+    steps: Option<Steps>,
+}
+
+/// Where the score is in a number, and where the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Split {
+    /// The number of low bits that have the key.
+    bits: u32,
+    /// The greatest magnitude of a negative key.
+    below: i64,
+}
+
+impl Split {
+    /// Returns the score in a number.
+    pub fn score(self, number: i64) -> i64 {
+        (number + self.below) >> self.bits
+    }
+
+    /// Returns the key in a number.
+    pub fn key(self, number: i64) -> i64 {
+        number - (self.score(number) << self.bits)
+    }
+
+    /// Returns what the score is multiplied by in a number.
+    pub fn size(self) -> i64 {
+        1 << self.bits
+    }
+
+    /// Returns the number with the sum of two scores and with the later of two times. Both are exact numbers, so nothing
+    /// overflows.
+    pub fn joined(self, a: i64, b: i64) -> i64 {
+        let [key, other] = [a, b].map(|number| self.key(number));
+        a - key + (b - other) + if key.abs() >= other.abs() { key } else { other }
+    }
+
+    /// Returns the number of a subject of whose parts one was replaced by another one with the same time, or a later one.
+    pub fn replaced(self, all: i64, old: i64, new: i64) -> i64 {
+        self.joined(all - (old - self.key(old)), new)
+    }
+
+    /// Returns the greatest score whose number is within a bound, whatever its time.
+    pub fn largest_score_within(self, bound: i64) -> i64 {
+        (bound - (self.size() - 1)) / self.size()
+    }
+
+    /// Returns the number of a subject without a part of what it comes to, which is older than all other parts: without
+    /// its score, and without its time if no other part has a later one.
+    pub fn without(self, all: i64, part: i64) -> i64 {
+        let [key, of_part] = [all, part].map(|number| self.key(number));
+        all - key - (part - of_part) + if of_part.abs() >= key.abs() { 0 } else { key }
+    }
 }
 
 /// The bound of the second keys in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBound {
-    /// The number of low bits of a number that have its key.
-    pub bits: u32,
+    pub split: Split,
     /// The greatest magnitude of a key in a slot.
     pub most: i64,
 }
@@ -81,14 +134,8 @@ pub struct KeyBound {
 impl KeyBound {
     /// Returns whether the key in a number is within the bound.
     pub fn holds(self, number: i64) -> bool {
-        (number - (rounded(number, self.bits) << self.bits)).abs() <= self.most
+        self.split.key(number).abs() <= self.most
     }
-}
-
-/// Returns the multiple of 2^`bits` that is nearest to a number, divided by it. What is left is the key, which may be
-/// negative.
-fn rounded(number: i64, bits: u32) -> i64 {
-    (number + (1 << (bits - 1))) >> bits
 }
 
 impl From<Decimals> for Scale {
@@ -98,47 +145,88 @@ impl From<Decimals> for Scale {
 }
 
 impl Scale {
-    /// Returns the unit of a board with this order, and a second key if it has one.
-    pub(super) fn new(decimals: Decimals, order: Order, tie_break: Option<&TieBreak>) -> Self {
-        let keys = tie_break.map(|tie_break| Keys {
+    /// Returns the unit of a board with this order, and a second key or times if it has them.
+    pub(super) fn new(decimals: Decimals, order: Order, tie_break: Option<&TieBreak>, ties: Option<Ties>) -> Self {
+        let by_key = |tie_break: &TieBreak| {
             // A slot has a key of at most `most`, and one more item of as much: half of the range of the bits.
-            bits: u64::BITS - tie_break.most.leading_zeros() + 2,
-            most: i64::try_from(tie_break.most).unwrap_or(EXACT_MAX),
-            is_reversed: tie_break.order != order,
-        });
-        Self { decimals, keys }
+            let bits = u64::BITS - tie_break.most.leading_zeros() + 2;
+            let most = i64::try_from(tie_break.most).unwrap_or(EXACT_MAX);
+            let split = Split { bits, below: 1 << (bits - 1) };
+            Keys { split, most, is_reversed: tie_break.order != order, steps: None }
+        };
+        let by_time = |ties: Ties| {
+            let (bits, is_reversed) = (ties.precision.bits(), ties.is_reversed(order));
+            let most = (1 << bits) - 1;
+            let split = Split { bits, below: if is_reversed { most } else { 0 } };
+            Keys { split, most, is_reversed, steps: Some(Steps { length: ties.precision.millis(), last: most }) }
+        };
+        Self { decimals, keys: tie_break.map(by_key).or_else(|| ties.map(by_time)) }
     }
 
-    /// Returns whether there is a second key.
+    /// Returns whether equal scores are ordered by a second key or by time.
     pub fn has_keys(self) -> bool {
         self.keys.is_some()
     }
 
+    /// Returns whether equal scores have the same order in both: by second keys, or by times of the same precision.
+    pub fn has_same_ties_as(self, other: Self) -> bool {
+        self.keys.zip(other.keys).is_some_and(|(ours, theirs)| ours.steps == theirs.steps)
+    }
+
+    /// Returns whether equal scores are ordered by time.
+    pub fn has_times(self) -> bool {
+        self.keys.is_some_and(|keys| keys.steps.is_some())
+    }
+
+    /// Returns, where equal scores are ordered by time, where the score is in a number; the steps of the times; and
+    /// whether their keys are negative.
+    pub fn times(self) -> Option<(Split, Steps, bool)> {
+        self.keys.and_then(|keys| Some((keys.split, keys.steps?, keys.is_reversed)))
+    }
+
     /// Returns the number of an amount with a second key, or `None` if one of them is out of range. Without second keys it
-    /// is the amount.
+    /// is the amount, and where equal scores are ordered by time, it has no time yet.
     pub fn number(self, amount: Amount, key: i64) -> Option<Amount> {
-        let Some(Keys { bits, most, is_reversed }) = self.keys else { return Some(amount) };
-        let high = amount.0.checked_mul(1 << bits).filter(|_| (-most..=most).contains(&key))?;
+        let Some(Keys { split, most, is_reversed, steps }) = self.keys else { return Some(amount) };
+        let key = if steps.is_some() { 0 } else { key };
+        let high = amount.0.checked_mul(split.size()).filter(|_| (-most..=most).contains(&key))?;
         let number = high.checked_add(if is_reversed { -key } else { key })?;
-        (number.unsigned_abs() <= EXACT_MAX as u64).then_some(Amount(number))
+        let bound = if steps.is_some() { EXACT_MAX - most } else { EXACT_MAX };
+        (number.unsigned_abs() <= bound as u64).then_some(Amount(number))
+    }
+
+    /// Returns a number that has no time yet with the time of its item, where equal scores are ordered by time.
+    pub fn timed(self, Amount(number): Amount, at: Timestamp) -> Amount {
+        let Some(Keys { is_reversed, steps: Some(steps), .. }) = self.keys else { return Amount(number) };
+        let step = steps.at(at);
+        Amount(number.saturating_add(if is_reversed { -step } else { step }))
     }
 
     /// Returns the amount in a number.
     pub fn amount(self, Amount(number): Amount) -> Amount {
-        let Some(Keys { bits, .. }) = self.keys else { return Amount(number) };
-        Amount(rounded(number, bits))
+        Amount(self.keys.map_or(number, |keys| keys.split.score(number)))
     }
 
     /// Returns the second key in a number, if there is one.
     pub fn key(self, number: Amount) -> Option<i64> {
-        let Keys { bits, is_reversed, .. } = self.keys?;
-        let key = number.0 - (self.amount(number).0 << bits);
+        let Keys { split, is_reversed, .. } = self.keys?;
+        let key = split.key(number.0);
         Some(if is_reversed { -key } else { key })
+    }
+
+    /// Returns what orders the number among those with the same score, if it has such.
+    pub fn tie(self, number: Amount) -> Option<Tie> {
+        match (self.key(number)?, self.keys?.steps) {
+            (key, None) => Some(Tie::Key(key)),
+            (0, Some(_)) => None,
+            (step, Some(steps)) => Some(Tie::Time(steps.time(step))),
+        }
     }
 
     /// Returns the bound of the second keys in one of `parts` parts that are added up, if there are such.
     pub(super) fn key_bound(self, parts: i64) -> Option<KeyBound> {
-        self.keys.map(|Keys { bits, most, .. }| KeyBound { bits, most: most / parts })
+        let Keys { split, most, steps, .. } = self.keys?;
+        steps.is_none().then_some(KeyBound { split, most: most / parts })
     }
 
     /// Returns an amount as it is shown.
@@ -148,8 +236,8 @@ impl Scale {
 
     /// Returns the largest amount whose number is within a bound, whatever its second key.
     pub fn largest_within(self, Amount(bound): Amount) -> Amount {
-        let Some(Keys { bits, most, .. }) = self.keys else { return Amount(bound) };
-        Amount((bound - most).max(0) >> bits)
+        let Some(Keys { split, most, .. }) = self.keys else { return Amount(bound) };
+        Amount((bound - most).max(0) / split.size())
     }
 
     /// Returns the largest amount of which a number can be made, whatever its second key.
@@ -159,9 +247,9 @@ impl Scale {
 
     /// Returns the smallest number with an amount, and the greatest one.
     pub fn numbers_of(self, amount: Amount) -> Option<(Amount, Amount)> {
-        let Some(Keys { bits, .. }) = self.keys else { return Some((amount, amount)) };
-        let (high, half) = (amount.0.checked_mul(1 << bits)?, 1_i64 << (bits - 1));
-        Some((Amount(high.checked_sub(half)?), Amount(high.checked_add(half - 1)?)))
+        let Some(Keys { split, .. }) = self.keys else { return Some((amount, amount)) };
+        let least = amount.0.checked_mul(split.size())?.checked_sub(split.below)?;
+        Some((Amount(least), Amount(least.checked_add(split.size() - 1)?)))
     }
 }
 
@@ -173,7 +261,7 @@ mod tests {
 
     fn scale(most: u64, order: Order, of_ties: Order) -> Scale {
         let tie_break = TieBreak { most, order: of_ties, field: "t".into() };
-        Scale::new(Decimals::default(), order, Some(&tie_break))
+        Scale::new(Decimals::default(), order, Some(&tie_break), None)
     }
 
     #[test]

@@ -118,15 +118,20 @@ impl Track {
     /// Checks that an event of each type can count: a weight, or the room for second keys, may be too large for a slot.
     fn check_bounds(&self) -> Result<(), DefinitionError> {
         let most = self.scale.largest_within(self.slot_bound());
+        if self.scale.has_times() && most == Amount(0) {
+            let why = "leaves no room for a score in one slot: choose a coarser precision, such as first:1m, or fewer slots";
+            return Err(DefinitionError::Misplaced { key: "ties", why });
+        }
         if self.key_bound().is_some_and(|keys| keys.most == 0 || most == Amount(0)) {
             let why = "needs a 'most' of which a share for each slot, most / (2 x slots), is 1 or more, and that leaves a score";
             return Err(DefinitionError::Misplaced { key: "tie_break", why });
         }
         match self.metric.terms.largest(self.decimals()) {
-            Some(largest) if largest <= most || self.kind() != Kind::Sum => Ok(()),
+            Some(largest) if largest <= most || !self.kind().is_sum() => Ok(()),
             _ if self.scale.has_keys() => {
+                let key = if self.scale.has_times() { "ties" } else { "tie_break" };
                 let why = "leaves no room in one slot for what an event counts";
-                Err(DefinitionError::Misplaced { key: "tie_break", why })
+                Err(DefinitionError::Misplaced { key, why })
             }
             _ => {
                 let why = "has a weight that is more than a subject may have in one slot, (2^53 - 1) / (2 x slots) in the last decimal";
@@ -310,27 +315,24 @@ impl Track {
         if self.is_all_time() { Amount(EXACT_MAX) } else { Amount(EXACT_MAX / (2 * i64::from(self.slots))) }
     }
 
-    /// Returns a sentence about the scores and second keys that a subject can have, if the board has second keys.
+    /// Returns a sentence about the scores and second keys that a subject can have, if equal scores have an order.
     pub fn note_of_keys(&self) -> Option<String> {
-        match self.key_bound() {
-            Some(KeyBound { most, .. }) => {
-                let place = match (self.is_all_time(), self.role) {
-                    (true, _) => "in all",
-                    (false, TrackRole::KeptSlots) => "in one kept slot",
-                    (false, _) => "in one slot",
-                };
-                let score = self.scale.shown(self.scale.largest_within(self.slot_bound()));
-                Some(format!(
-                    "window {}: {place} a subject has a score from -{score} to {score} and a second key from -{most} to {most}",
-                    self.length()
-                ))
-            }
-            None if self.scale.has_keys() => {
-                let score = self.scale.shown(self.scale.largest());
-                Some(format!("window {}: a score is from -{score} to {score}", self.length()))
-            }
-            None => None,
+        if !self.scale.has_keys() {
+            return None;
         }
+        let is_summed = self.kind().is_sum();
+        let place = match (is_summed, self.is_all_time(), self.role) {
+            (false, ..) => "",
+            (true, true, _) => "in all ",
+            (true, false, TrackRole::KeptSlots) => "in one kept slot ",
+            (true, false, _) => "in one slot ",
+        };
+        let bound = if is_summed { self.slot_bound() } else { Amount(EXACT_MAX) };
+        let score = self.scale.shown(self.scale.largest_within(bound));
+        let key = self.key_bound().map_or_else(String::new, |KeyBound { most, .. }| {
+            format!(" and a second key from -{most} to {most}")
+        });
+        Some(format!("window {}: {place}a subject has a score from -{score} to {score}{key}", self.length()))
     }
 
     /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds.

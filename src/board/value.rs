@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Serialize, Serializer};
 
-use super::{Amount, AmountError, Decimals, Kind, Scale, Score};
+use super::{Amount, AmountError, Decimals, Kind, Scale, Score, Tie};
 
 /// A subject's score, or the value of a window.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +77,9 @@ impl Value {
         }
     }
 
-    /// Returns the second key in the value, if its board has such.
-    pub fn key(self, scale: Scale) -> Option<i64> {
-        if let Value::Exact(number) = self { scale.key(number) } else { None }
+    /// Returns what orders the value among those with the same score, if its board has such.
+    pub fn tie(self, scale: Scale) -> Option<Tie> {
+        if let Value::Exact(number) = self { scale.tie(number) } else { None }
     }
 }
 

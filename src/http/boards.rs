@@ -18,7 +18,8 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{response, schemas};
 use crate::board::{
-    BoardEdition, BoardName, Definition, EditionRole, RankingKey, Shown, Span, Subject, Timestamp, Track, WindowLength,
+    BoardEdition, BoardName, Definition, EditionRole, RankingKey, Shown, Span, Subject, Tie, Timestamp, Track,
+    WindowLength,
 };
 use crate::service::{About, Difference, Status};
 
@@ -399,14 +400,14 @@ pub(super) struct AuditDifference {
     score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    tie: Option<i64>,
+    tie: Option<Tie>,
     /// The sum of the slots.
     #[schema(schema_with = schemas::score, required = true)]
     slots: Option<Shown>,
-    /// The second key of the slots.
+    /// The second key, or the time, of the slots.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false, nullable = false)]
-    slots_tie: Option<i64>,
+    #[schema(schema_with = schemas::tie, required = false)]
+    slots_tie: Option<Tie>,
 }
 
 /// Audit a board

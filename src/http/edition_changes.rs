@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::definition::DefinitionShown;
 use super::state::HttpState;
-use crate::board::{BoardEdition, Definition, Kind, Metric, Tiers, WindowLength};
+use crate::board::{BoardEdition, Definition, Metric, Tiers, WindowLength};
 use crate::service::DualRunState;
 
 /// What changes for readers when an edition becomes the board.
@@ -89,7 +89,7 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
             None => "the second key: lines have none, and increments with tie_break are rejected".to_owned(),
         });
     }
-    let counts_events = new.kind() == Kind::Sum && new.metric.terms.count_events();
+    let counts_events = new.kind().is_sum() && new.metric.terms.count_events();
     if old.metric.terms != new.metric.terms && !new.kind().counts_values() && !counts_events {
         stops.push(
             "increments: they do not say what the edition counts, and count there only if the metric has the same \

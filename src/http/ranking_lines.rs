@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
 use super::{response, schemas};
-use crate::board::{BoardTrack, EarlierRanks, Scale, Shown, Subject};
+use crate::board::{BoardTrack, EarlierRanks, Scale, Shown, Subject, Tie};
 use crate::service::{LineTiers, Lines, Page, tiers_of_lines};
 
 /// One line of a ranking.
@@ -23,7 +23,7 @@ pub(super) struct RankingLine<'p> {
     pub(super) score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    pub(super) tie: Option<i64>,
+    pub(super) tie: Option<Tie>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     pub(super) tier: Option<&'p Arc<str>>,
@@ -54,7 +54,7 @@ impl RankingLines {
             rank: ranked.rank,
             subject: &ranked.subject,
             score: response::score(self.scale, ranked.score),
-            tie: ranked.score.key(self.scale),
+            tie: ranked.score.tie(self.scale),
             tier: self.tiers.as_ref().and_then(|tiers| tiers.get(at)?.as_ref()),
             from: self.earlier.as_ref().map(|earlier| earlier.rank_of(&ranked.subject)),
         })

@@ -13,7 +13,7 @@ use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{cursor, object, response, schemas};
-use crate::board::{BoardTrack, Order, RankingTiers, Shown, Subject};
+use crate::board::{BoardTrack, Order, RankingTiers, Shown, Subject, Tie};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
@@ -191,7 +191,7 @@ pub(super) struct LookupEntry {
     score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    tie: Option<i64>,
+    tie: Option<Tie>,
     /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked, or with
     /// `"ranks": false`.
     #[schema(required = true, minimum = 0, maximum = 100)]
@@ -292,7 +292,7 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
         last = Some((rank_among, value));
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
         let score = response::score(track.scale(), value);
-        let (tie, tier, from) = (value.key(track.scale()), tier.cloned(), track.rank_before(&subject));
+        let (tie, tier, from) = (value.tie(track.scale()), tier.cloned(), track.rank_before(&subject));
         items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, tie, percentile, tier, from });
     }
     let score = response::score(track.scale(), track.kind().absent());

@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use super::codes::Code;
 use super::problem::Problem;
-use crate::board::{Scale, Shown, Value};
+use crate::board::{Scale, Shown, Tie, Value};
 
 /// Formats a value in the unit of its board; `None` if the metric has no value.
 pub(super) fn score(scale: Scale, value: impl Into<Option<Value>>) -> Option<Shown> {
     value.into().map(|value| value.shown(scale))
 }
 
-/// Returns the second key in a value, if its board has such.
-pub(super) fn tie(scale: Scale, value: impl Into<Option<Value>>) -> Option<i64> {
-    value.into().and_then(|value| value.key(scale))
+/// Returns what orders a value among those with the same score, if its board has such.
+pub(super) fn tie(scale: Scale, value: impl Into<Option<Value>>) -> Option<Tie> {
+    value.into().and_then(|value| value.tie(scale))
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

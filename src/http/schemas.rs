@@ -105,9 +105,9 @@ pub(super) fn score() -> ObjectBuilder {
 }
 
 pub(super) fn tie() -> ObjectBuilder {
-    let description = "On a board with `tie_break`, the second key of the subject, by which it is ordered among equal \
-                       scores. Absent on other boards.";
-    of([Type::Integer], description).format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+    let description = "What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; \
+                       its time, RFC 3339, on a board with `ties`. Absent on other boards.";
+    of([Type::Integer, Type::String], description)
 }
 
 pub(super) fn tie_break_of_item() -> ObjectBuilder {

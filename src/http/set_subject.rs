@@ -14,7 +14,7 @@ use super::increments::{amount, numbered, required, used};
 use super::items::{TextField, code_of_rejection, detail_of_rejection, rejection_problem};
 use super::problem::Problem;
 use super::{object, response, schemas};
-use crate::board::{Amount, Board, BoardName, RankingKey, Shown, Subject, Timestamp};
+use crate::board::{Amount, Board, BoardName, RankingKey, Shown, Subject, Tie, Timestamp};
 use crate::service::{Outcome, Rejection, ServiceError, StoreError};
 
 /// The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST.
@@ -54,7 +54,7 @@ pub(super) struct SubjectSet {
     score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    tie: Option<i64>,
+    tie: Option<Tie>,
     /// The store's time of the change.
     #[schema(schema_with = schemas::time)]
     as_of: Timestamp,

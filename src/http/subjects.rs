@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{response, schemas};
 use crate::board::{
-    Aggregate, Amount, Averaging, Decimals, RankingTiers, Shown, Subject, Timestamp, Track, Value, Visibility, Window,
+    Aggregate, Amount, Averaging, Decimals, RankingTiers, Shown, Subject, Tie, Timestamp, Track, Value, Visibility, Window,
 };
 use crate::service::About;
 
@@ -27,7 +27,7 @@ pub(super) struct Standing {
     score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    tie: Option<i64>,
+    tie: Option<Tie>,
     /// Competition rank; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
@@ -91,7 +91,7 @@ pub(super) struct SubjectSlot {
     value: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    tie: Option<i64>,
+    tie: Option<Tie>,
     /// Time of the value. For LAST only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]

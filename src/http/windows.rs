@@ -78,7 +78,7 @@ impl WindowValue {
         let count = match track.kind() {
             Kind::Mean => measured.map(|(_, count)| Value::Exact(Amount(count)).shown(Decimals::default())),
             Kind::Min | Kind::Max | Kind::Last => None,
-            Kind::Sum | Kind::Distinct | Kind::Sketch => value,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Sketch => value,
         };
         Self {
             board: track.board().name().clone(),

@@ -334,7 +334,7 @@ pub(super) fn is_same((a, of_a): (Value, Scale), (b, of_b): (Value, Scale)) -> b
     match (a, b) {
         (Value::Exact(a), Value::Exact(b)) => {
             let power = |scale: Scale| 10_i128.pow(u32::from(scale.decimals.digits()));
-            let has_same_key = of_a.key(a).zip(of_b.key(b)).is_none_or(|(a, b)| a == b);
+            let has_same_key = !of_a.has_same_ties_as(of_b) || of_a.key(a) == of_b.key(b);
             has_same_key && i128::from(of_a.amount(a).0) * power(of_b) == i128::from(of_b.amount(b).0) * power(of_a)
         }
         (a, b) if of_a == of_b => a == b,

@@ -117,17 +117,24 @@ pub(super) fn pairs(board: &Arc<Board>, as_of: Timestamp) -> Vec<(BoardTrack, Bo
     }
     let sources: Vec<BoardTrack> = from.each_track().collect();
     let pair = |track: BoardTrack| Some((sources.get(source_of(&from, &track, as_of)?)?.clone(), track));
-    to.each_track().filter_map(pair).filter(|(source, track)| has_room_for_keys(track, source)).collect()
+    to.each_track().filter_map(pair).filter(|(source, track)| has_room(track, source)).collect()
 }
 
-/// Returns whether the second keys of all slots of the source that are one slot of the track are within its bound, whatever
-/// they are: a subject that is beyond it would be left out.
-fn has_room_for_keys(track: &Track, source: &Track) -> bool {
-    let (Some(ours), Some(theirs)) = (track.key_bound(), source.key_bound()) else { return true };
+/// Returns whether what all slots of the source have that are one slot of the track is within its bounds, whatever it is: a
+/// subject that is beyond them would be left out. Where equal scores have no order, bounds are too large to matter.
+fn has_room(track: &Track, source: &Track) -> bool {
+    let most = |track: &Track| match track.key_bound() {
+        Some(keys) => Some(keys.most),
+        None if track.scale().has_times() && track.kind().is_sum() => {
+            Some(track.scale().largest_within(track.slot_bound()).0)
+        }
+        None => None,
+    };
+    let (Some(ours), Some(theirs)) = (most(track), most(source)) else { return true };
     let length = |track: &Track| track.slot().filter(|_| !track.is_all_time()).map_or(1, Span::approximate_millis);
     // Clock changes and months may make one slot more.
     let parts = if track.slot() == source.slot() { 1 } else { length(track) / length(source).max(1) + 1 };
-    theirs.most.saturating_mul(parts) <= ours.most
+    theirs.saturating_mul(parts) <= ours
 }
 
 impl Service {

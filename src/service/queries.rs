@@ -346,7 +346,7 @@ fn cells(plan: &Result<PlannedQuery>) -> u64 {
     };
     let of_slot = match track.kind() {
         Kind::Sketch => SKETCH,
-        Kind::Sum | Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => 1,
+        _ => 1,
     };
     u64::from(slots) * of_slot
 }
@@ -435,7 +435,7 @@ fn check_as_of(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         _ if track.is_ranked() => "a ranked board does not keep slots that have left the window",
         _ if track.is_from_first() => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
-        Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => {
+        _ => {
             return match query.over {
                 Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
                 _ => Ok(()),
@@ -450,13 +450,13 @@ fn check_edge(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         _ if query.edge == Edge::Slots => return Ok(()),
         _ if track.is_from_first() => "a from_first window has no slots",
         _ if track.is_all_time() => "an all-time window has no slots",
-        _ if track.scale().has_keys() => "a second key is not known for a fraction of a slot",
+        _ if track.scale().has_keys() => "what orders equal scores is not known for a fraction of a slot",
         Kind::Min | Kind::Max => "MIN and MAX are not known for a fraction of a slot",
         Kind::Last => "the newest value is not known for a fraction of a slot",
         Kind::Sketch => "an estimate of distinct values is not known for a fraction of a slot",
         _ if track.cover() != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
         _ if query.as_of.is_some() => "only the current window begins within a slot",
-        Kind::Sum | Kind::Distinct | Kind::Mean => return Ok(()),
+        Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Mean => return Ok(()),
     };
     Err(ServiceError::EdgeUnsupported { board: track.board().name().clone(), why })
 }

@@ -109,8 +109,11 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
     let Some(bound) = board.edition().tracks().iter().filter(takes).map(|track| track.slot_bound()).min() else {
         return refused("at", "every window of the board began after this time".to_owned());
     };
-    if amount.0.abs() > bound.0 {
-        let bound = board.scale().shown(board.scale().largest_within(bound));
+    let scale = board.scale();
+    // A time is not in the number yet.
+    let is_beyond = if scale.has_times() { scale.amount(amount).0.abs() > scale.largest_within(bound).0 } else { amount.0.abs() > bound.0 };
+    if is_beyond {
+        let bound = scale.shown(scale.largest_within(bound));
         return refused(board.kind().field(), format!("the board takes numbers from -{bound} to {bound}"));
     }
     let keys = board.edition().tracks().iter().filter(takes).filter_map(|track| Some(track.key_bound()?.most));

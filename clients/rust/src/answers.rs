@@ -4,8 +4,9 @@
 //! asked. [`Request::text`](crate::Request::text) returns an answer whole.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -14,6 +15,25 @@ use crate::Decimal;
 /// Reads a member that may be null, if it is there.
 pub(crate) fn if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
+}
+
+/// What orders subjects with the same score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Tie {
+    /// The second key, on a board whose definition has `tie_break`.
+    Key(i64),
+    /// The time, on a board whose definition has `ties`.
+    Time(DateTime<Utc>),
+}
+
+impl fmt::Display for Tie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tie::Key(key) => key.fmt(f),
+            Tie::Time(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        }
+    }
 }
 
 /// Answers: structs of public members that may get more of them.
@@ -48,9 +68,9 @@ answers! {
         subject: Option<String>,
         /// The score. None if it is not known at present.
         score: Option<Decimal>,
-        /// The second key, on a board whose definition has `tie_break`.
+        /// What orders the line among equal scores, on a board whose definition has `tie_break` or `ties`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        tie: Option<i64>,
+        tie: Option<Tie>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
@@ -141,9 +161,9 @@ answers! {
         hidden: bool,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
-        /// The second key, on a board whose definition has `tie_break`.
+        /// What orders the line among equal scores, on a board whose definition has `tie_break` or `ties`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        tie: Option<i64>,
+        tie: Option<Tie>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
@@ -187,9 +207,9 @@ answers! {
         score: Option<Decimal>,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
-        /// The second key, on a board whose definition has `tie_break`.
+        /// What orders the line among equal scores, on a board whose definition has `tie_break` or `ties`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        tie: Option<i64>,
+        tie: Option<Tie>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::answers::{Line, Ranking, Window, if_present};
+use crate::answers::{Line, Ranking, Tie, Window, if_present};
 use crate::connection::Sent;
 use crate::pause::pause;
 use crate::request::Plan;
@@ -71,7 +71,7 @@ struct Row {
     /// Never null, because only what is current is followed, and subjects lose their names in final periods.
     subject: String,
     score: Option<crate::Decimal>,
-    tie: Option<i64>,
+    tie: Option<Tie>,
     tier: Option<String>,
     #[serde(default, deserialize_with = "if_present")]
     from: Option<Option<u64>>,

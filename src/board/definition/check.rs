@@ -38,7 +38,7 @@ impl Definition {
                     "from_first is allowed only with ranked = false, because each subject has its own window",
                 );
             }
-            if kind != Kind::Sum {
+            if !kind.is_sum() {
                 return misplaced("mode", "from_first is allowed only with COUNT and SUM");
             }
             if self.keep.is_some() || self.cover == Cover::Full {
@@ -80,7 +80,14 @@ impl Definition {
             }
         }
         if self.tie_break.is_some() {
-            self.check_tie_break()?;
+            self.check_order_of_ties("tie_break")?;
+        }
+        if let Some(ties) = self.ties {
+            self.check_order_of_ties("ties")?;
+            // So that a time is never that of an earlier slot.
+            if self.slot.is_some_and(|slot| slot.approximate_millis() % ties.precision.millis() != 0) {
+                return misplaced("ties", "needs slots that are a whole number of minutes for the precision 1m");
+            }
         }
         if self.max_values.is_some() && !kind.remembers_values() {
             return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
@@ -104,16 +111,17 @@ impl Definition {
         Ok(())
     }
 
-    /// Checks what a second key needs.
-    fn check_tie_break(&self) -> Result<(), DefinitionError> {
+    /// Checks what an order of equal scores needs, which is that of this key.
+    fn check_order_of_ties(&self, key: &'static str) -> Result<(), DefinitionError> {
         let why = match (self.kind(), self.order) {
+            _ if self.tie_break.is_some() && self.ties.is_some() => "and 'ties' exclude each other",
             (Kind::Mean | Kind::Distinct | Kind::Sketch, _) => "is allowed only with COUNT, SUM, MIN, MAX and LAST",
             (Kind::Max, Order::Asc) => "needs the order desc with MAX, whose best value is the greatest",
             (Kind::Min, Order::Desc) => "needs the order asc with MIN, whose best value is the smallest",
             _ if !self.ranked => "is allowed only with ranked = true, because it orders subjects",
             _ => return Ok(()),
         };
-        Err(DefinitionError::Misplaced { key: "tie_break", why })
+        Err(DefinitionError::Misplaced { key, why })
     }
 
     /// Checks whether a board may have a ranking for each key. Its kept slots have none, so this is checked for the

@@ -154,32 +154,32 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         return Err("'counters' cannot be merged".to_owned());
     }
     let mut contents = Vec::new();
-    let cells = |kinds: &[Kind], name: &str, is_empty: bool| match is_empty {
+    let cells = |has_such: bool, name: &str, is_empty: bool| match is_empty {
         true => Ok(Timestamp::EPOCH),
-        false if !kinds.contains(&kind) => Err(format!("the metric has no '{name}'")),
+        false if !has_such => Err(format!("the metric has no '{name}'")),
         false => slot.ok_or_else(|| format!("'{name}' need a 'slot'")).and_then(time),
     };
-    let start = cells(&[Kind::Sum], "sums", sums.is_empty())?;
+    let start = cells(kind.is_sum(), "sums", sums.is_empty())?;
     for (subject, sum) in sums {
         contents.push((named(subject)?, Content::Cell { slot: start, aggregate: Aggregate::Sum(amount(*sum)?) }));
     }
-    let start = cells(&[Kind::Mean], "means", means.is_empty())?;
+    let start = cells(kind == Kind::Mean, "means", means.is_empty())?;
     for (subject, sum, count) in means {
         // A retraction whose measurement is elsewhere has a negative number of measurements.
         let aggregate = Aggregate::Mean { sum: amount(*sum)?, count: amount(*count)?.0 };
         contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
     }
-    let start = cells(&[Kind::Min, Kind::Max], "extremes", extremes.is_empty())?;
+    let start = cells(matches!(kind, Kind::Min | Kind::Max), "extremes", extremes.is_empty())?;
     for (subject, extreme) in extremes {
         let aggregate = Aggregate::Extreme(amount(*extreme)?);
         contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
     }
-    let start = cells(&[Kind::Last], "newest", newest.is_empty())?;
+    let start = cells(kind == Kind::Last, "newest", newest.is_empty())?;
     for (subject, value, at) in newest {
         let aggregate = Aggregate::Last { at: time(*at)?, value: amount(*value)? };
         contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
     }
-    let start = cells(&[Kind::Sketch], "sketches", sketches.is_empty())?;
+    let start = cells(kind == Kind::Sketch, "sketches", sketches.is_empty())?;
     for (subject, text) in sketches {
         let bytes = STANDARD.decode(text.as_bytes()).ok();
         let sketch = bytes.and_then(|bytes| Sketch::from_bytes(&bytes)).ok_or("a sketch is not valid")?;

@@ -63,7 +63,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let (field, raw) = number::used(&[("amount", self.amount), ("value", self.value)], board)?;
         let numbered = |amount| number::numbered(amount, self.tie_break, field, board);
         let change = match board.kind() {
-            Kind::Sum => Change::Amount(numbered(match items::given(raw) {
+            Kind::Sum | Kind::TimedSum(_) => Change::Amount(numbered(match items::given(raw) {
                 Some(raw) => number::amount(raw, field, board)?,
                 None => Amount::one(board.decimals()),
             })?),

@@ -52,26 +52,24 @@ pub(in crate::http) fn numbered(
     board: &Board,
 ) -> Result<Amount, ItemError> {
     const KEY: &str = "tie_break";
-    let Some(tie_break) = &board.definition().tie_break else {
-        return match given(key) {
-            None => Ok(amount),
-            Some(_) => {
-                let detail = "the board has no 'tie_break', so its items have none";
-                Err(ItemError::structural(ItemCode::UnknownField, KEY, detail).depending_on_board())
-            }
-        };
+    let key = match (&board.definition().tie_break, given(key)) {
+        (None, None) => 0,
+        (None, Some(_)) => {
+            let detail = "the board has no 'tie_break', so its items have none";
+            return Err(ItemError::structural(ItemCode::UnknownField, KEY, detail).depending_on_board());
+        }
+        (Some(_), None) => {
+            let detail = format!("the field '{KEY}' is missing; the board orders equal scores by it");
+            return Err(ItemError::structural(ItemCode::InvalidValue, KEY, detail).depending_on_board());
+        }
+        (Some(tie_break), Some(raw)) => tie_break.parse(raw.get().trim_matches('"')).ok_or_else(|| {
+            let detail = format!("'{KEY}' must be a whole number from -{0} to {0}", tie_break.most);
+            ItemError::value(ItemCode::InvalidAmount, KEY, detail).depending_on_board()
+        })?,
     };
-    let raw = given(key).ok_or_else(|| {
-        let detail = format!("the field '{KEY}' is missing; the board orders equal scores by it");
-        ItemError::structural(ItemCode::InvalidValue, KEY, detail).depending_on_board()
-    })?;
-    let key = tie_break.parse(raw.get().trim_matches('"')).ok_or_else(|| {
-        let detail = format!("'{KEY}' must be a whole number from -{0} to {0}", tie_break.most);
-        ItemError::value(ItemCode::InvalidAmount, KEY, detail).depending_on_board()
-    })?;
     board.scale().number(amount, key).ok_or_else(|| {
         let largest = board.scale().shown(board.scale().largest());
-        let detail = format!("'{field}' must be from -{largest} to {largest}, because of the second key of the board");
+        let detail = format!("'{field}' must be from -{largest} to {largest}, because the board orders equal scores");
         ItemError::value(ItemCode::AmountOutOfRange, field, detail).depending_on_board()
     })
 }

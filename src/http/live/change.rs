@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder};
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::{RankingLine, RankingLines};
 use super::super::schemas;
-use crate::board::{BoardTrack, Shown, Subject, Timestamp};
+use crate::board::{BoardTrack, Shown, Subject, Tie, Timestamp};
 use crate::service::{Page, Ranked, tiers_of_lines};
 
 /// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
@@ -57,7 +57,7 @@ pub(in crate::http) struct ChangedRow {
     score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
-    tie: Option<i64>,
+    tie: Option<Tie>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     tier: Option<Arc<str>>,

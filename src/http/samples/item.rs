@@ -62,8 +62,8 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
                 refuse_others(&fields, &["sum", "count"], "sum' and 'count", board)?;
                 (number(self.sum, "sum")?, count(required(self.count, "count", board)?)?)
             }
-            // Boards with COUNT_DISTINCT and APPROX_COUNT_DISTINCT are refused before items are parsed.
-            Kind::Sum | Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => {
+            // Boards that take no samples are refused before items are parsed.
+            Kind::Sum | Kind::TimedSum(_) | Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => {
                 let (field, raw) = used(&fields, board)?;
                 (number(raw, field)?, 0)
             }

@@ -30,6 +30,12 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         NoSamples::CountsValues => {
             format!("board '{name}' does not accept samples, because {metric} counts distinct values; send increments")
         }
+        NoSamples::Times => {
+            format!(
+                "board '{name}' does not accept samples, because its 'ties' need the time of each item; send increments, or set the \
+                value of a subject with PUT /v1/boards/{name}/subjects/{{subject}}"
+            )
+        }
         NoSamples::FromFirst => {
             format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }

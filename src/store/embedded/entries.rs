@@ -422,6 +422,8 @@ impl<'a> EntryApplication<'a> {
         let sent = entry.sent.ok_or(OutOfRange)?;
         let own = &self.board.editions()[edition];
         let change = sent.change_in(edition);
+        let timed = own.timed(change, entry.at, sent.retract);
+        let change = timed.as_ref().unwrap_or(change);
         // What the total gets instead of a sample of a slot beside it.
         let total = match (change, own.kept_slots()) {
             (Change::Set { sum, count }, Some(kept_slots)) => {

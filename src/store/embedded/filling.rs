@@ -174,17 +174,19 @@ fn check_room(holdings: &Holdings, name: HashedName, room: Room) -> Result<()> {
 /// Returns the change that gives a slot the sum of these, or `None` if they are merged one by one instead, which gives
 /// the same however often it is done.
 fn sum_of(kind: Kind, aggregates: &[Aggregate]) -> Option<Change> {
-    if !matches!(kind, Kind::Sum | Kind::Mean) {
+    if !kind.is_sum() && kind != Kind::Mean {
         return None;
     }
     let (mut all, mut times) = (0_i64, 0_i64);
     for aggregate in aggregates {
-        let (sum, count) = match aggregate {
-            Aggregate::Sum(sum) => (sum.0, 0),
-            Aggregate::Mean { sum, count } => (sum.0, *count),
+        match (aggregate, kind) {
+            (Aggregate::Sum(sum), Kind::TimedSum(split)) => all = split.joined(all, sum.0),
+            (Aggregate::Sum(sum), _) => all = all.saturating_add(sum.0),
+            (Aggregate::Mean { sum, count }, _) => {
+                (all, times) = (all.saturating_add(sum.0), times.saturating_add(*count));
+            }
             _ => return None,
-        };
-        (all, times) = (all.saturating_add(sum), times.saturating_add(count));
+        }
     }
     Some(Change::Set { sum: Amount(all), count: times })
 }

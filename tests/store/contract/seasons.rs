@@ -182,7 +182,7 @@ pub async fn every_metric_begins_again_with_a_period(site: Site) {
         let (count, sum) = if values { (1, 3) } else { (5, 15) };
         let expected = match board.kind() {
             Kind::Distinct | Kind::Sketch => [count, sum],
-            Kind::Sum => [5, 15],
+            Kind::Sum | Kind::TimedSum(_) => [5, 15],
             Kind::Mean => [5, 5],
             Kind::Min => [5, 3],
             Kind::Max | Kind::Last => [5, 7],

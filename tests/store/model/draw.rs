@@ -108,6 +108,9 @@ fn any_definition(rng: &mut StdRng) -> Definition {
         let (most, order) = (pick(rng, &[300, 20_000]), pick(rng, &["asc", "desc"]));
         let tie_break = serde_json::from_value(serde_json::json!({"most": most, "order": order})).ok();
         wanted = if_allowed(Definition { tie_break, ..wanted.clone() }, wanted);
+    } else if rng.random_bool(0.25) {
+        let ties = pick(rng, &["first", "last", "first:1m", "last:100ms", "first:1ms"]).parse().ok();
+        wanted = if_allowed(Definition { ties, ..wanted.clone() }, wanted);
     }
     wanted
 }

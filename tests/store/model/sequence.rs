@@ -512,7 +512,16 @@ impl Item {
     /// Returns the change in an edition. Only sums get amounts that no store can hold: the other kinds refuse such
     /// amounts before they reach a store.
     fn change(&self, board: &Board, edition: &Edition, units: i64, retract: bool, is_sample: bool) -> Change {
-        let within = Amount(units.clamp(-EXACT_MAX, EXACT_MAX));
+        let scale = edition.scale();
+        let (units, within) = match scale.has_times() {
+            // Numbers of items have no time.
+            true => {
+                let score = Amount(units % (scale.largest().0 + 1));
+                let number = scale.number(score, 0).expect("a score that the board can hold");
+                (number.0, number)
+            }
+            false => (units, Amount(units.clamp(-EXACT_MAX, EXACT_MAX))),
+        };
         match (self.act, edition.kind()) {
             (Act::Sample { count }, kind) if is_sample => {
                 let sum = if count == 0 && kind == Kind::Mean { Amount(0) } else { within };

@@ -135,6 +135,11 @@ impl HeldBoard {
         let past = held.past.entry(subject.clone()).or_default();
         let length = past.len();
         match source_kind {
+            Kind::TimedSum(split) => {
+                let number = |aggregate: &Aggregate| if let Aggregate::Sum(sum) = aggregate { sum.0 } else { 0 };
+                let joined = within.iter().fold(0, |all, aggregate| split.joined(all, number(aggregate)));
+                past.push(taken(start, start, Change::Set { sum: Amount(joined), count: 0 }, false, None));
+            }
             Kind::Sum | Kind::Mean => past.push(taken(start, start, sum_of(&within), false, None)),
             _ => past.extend(within.into_iter().map(|aggregate| {
                 let at = aggregate.time().unwrap_or(start);

@@ -44,6 +44,8 @@ struct Cell {
     count: i128,
     extreme: Option<i64>,
     last: Option<(Timestamp, i64)>,
+    /// The newest time, in the form of a key, of what was added up where equal scores are ordered by time.
+    newest: i128,
     sketch: Sketch,
 }
 
@@ -51,6 +53,21 @@ impl Cell {
     fn take(&mut self, kind: Kind, taken: &Taken) {
         if let Some(Content::Cell { aggregate, .. }) = &taken.merged {
             return self.merge(kind, aggregate);
+        }
+        match (&taken.change, kind) {
+            (Change::Amount(amount), Kind::TimedSum(split)) => {
+                let score = i128::from(split.score(amount.0));
+                self.sum += if taken.retract { -score } else { score };
+                if score != 0 {
+                    self.note_time(split.key(amount.0));
+                }
+                return;
+            }
+            (Change::Set { sum, .. }, Kind::TimedSum(split)) => {
+                (self.sum, self.newest) = (split.score(sum.0).into(), split.key(sum.0).into());
+                return;
+            }
+            _ => {}
         }
         match &taken.change {
             Change::Amount(_) => {
@@ -80,8 +97,18 @@ impl Cell {
         }
     }
 
+    fn note_time(&mut self, key: i64) {
+        if i128::from(key).abs() > self.newest.abs() {
+            self.newest = key.into();
+        }
+    }
+
     fn merge(&mut self, kind: Kind, other: &Aggregate) {
         match other {
+            Aggregate::Sum(sum) if matches!(kind, Kind::TimedSum(_)) => {
+                self.sum += i128::from(kind.split().score(sum.0));
+                self.note_time(kind.split().key(sum.0));
+            }
             Aggregate::Sum(sum) => self.sum += i128::from(sum.0),
             Aggregate::Mean { sum, count } => {
                 self.sum += i128::from(sum.0);
@@ -102,13 +129,15 @@ impl Cell {
     fn fits(&self, board: &BoardTrack) -> bool {
         let within = |units: i128| units.abs() <= i128::from(board.slot_bound().0);
         let has_key_within = || {
-            let Some(KeyBound { bits, most }) = board.key_bound() else { return true };
-            let low = self.sum.rem_euclid(1 << bits);
-            let key = if low < 1 << (bits - 1) { low } else { low - (1 << bits) };
+            let Some(KeyBound { split, most }) = board.key_bound() else { return true };
+            let (low, size) = (self.sum.rem_euclid(split.size().into()), i128::from(split.size()));
+            let key = if low < size / 2 { low } else { low - size };
             key.abs() <= i128::from(most)
         };
         match board.kind() {
             Kind::Sum => within(self.sum) && has_key_within(),
+            // Whatever its time is.
+            Kind::TimedSum(split) => within((self.sum.abs() + 1) * i128::from(split.size()) - 1),
             Kind::Mean => within(self.sum) && within(self.count),
             Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => true,
         }
@@ -117,6 +146,7 @@ impl Cell {
     fn aggregate(self, kind: Kind) -> Option<Aggregate> {
         let aggregate = match kind {
             Kind::Sum => Aggregate::Sum(whole(self.sum)),
+            Kind::TimedSum(split) => Aggregate::Sum(whole(self.sum * i128::from(split.size()) + self.newest)),
             Kind::Mean => Aggregate::Mean { sum: whole(self.sum), count: whole(self.count).0 },
             Kind::Min | Kind::Max => Aggregate::Extreme(Amount(self.extreme?)),
             Kind::Last => {

@@ -120,7 +120,7 @@ impl Held {
         match content {
             Content::Cell { slot, aggregate } => {
                 let is_of_kind = match aggregate {
-                    Aggregate::Sum(_) => self.track.kind() == Kind::Sum,
+                    Aggregate::Sum(_) => self.track.kind().is_sum(),
                     Aggregate::Mean { .. } => self.track.kind() == Kind::Mean,
                     Aggregate::Extreme(_) => matches!(self.track.kind(), Kind::Min | Kind::Max),
                     Aggregate::Last { .. } => self.track.kind() == Kind::Last,

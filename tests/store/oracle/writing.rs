@@ -218,7 +218,7 @@ impl HeldBoard {
         let of_edition = self.board.editions()[edition].clone();
         let (change, first) = (item.change_in(edition), of_edition.numbers().start);
         let beyond = |amount: &Amount| amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs();
-        if of_edition.kind() == Kind::Sum && matches!(change, Change::Amount(amount) if beyond(amount)) {
+        if of_edition.kind().is_sum() && matches!(change, Change::Amount(amount) if beyond(amount)) {
             return false;
         }
         let kept = of_edition.kept_slots().map(|_| first + 1);
@@ -235,12 +235,13 @@ impl HeldBoard {
                 _ => Some(change.clone()),
             };
             lengths[number] = past.len();
+            let at = item.at.map_or(now, |at| at.min(now));
             past.extend(change.map(|change| Taken {
                 slot,
-                at: item.at.map_or(now, |at| at.min(now)),
+                at,
                 now,
                 floor: frames[number].window.floor,
-                change,
+                change: of_edition.timed(&change, at, item.retract).unwrap_or(change),
                 retract: item.retract,
                 beside: kept.and_then(|kept| slots[kept]),
                 merged: None,

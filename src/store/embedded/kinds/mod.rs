@@ -10,6 +10,7 @@ mod last;
 mod mean;
 mod sketch;
 mod sum;
+mod timed_sum;
 
 pub(super) use super::holdings::StoredKind;
 use crate::board::{Amount, EXACT_MAX, Kind};
@@ -18,6 +19,7 @@ use crate::board::{Amount, EXACT_MAX, Kind};
 pub(super) fn of(kind: Kind) -> &'static dyn StoredKind {
     match kind {
         Kind::Sum => &sum::Sum,
+        Kind::TimedSum(_) => &timed_sum::TimedSum,
         Kind::Distinct => &distinct::Distinct,
         Kind::Mean => &mean::Mean,
         Kind::Min | Kind::Max => &extreme::Extreme,

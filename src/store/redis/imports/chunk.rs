@@ -86,6 +86,7 @@ fn entry<'a>(moment: &Moment<'_>, subject: &'a Subject, content: &'a Content) ->
     let (time, verb, a, b, at) = match content {
         Content::Cell { slot, aggregate } if !by_values && kind.is_sound(aggregate) => {
             let (verb, a, b, at) = match aggregate {
+                Aggregate::Sum(amount) if track.scale().has_times() => ("merge", VerbWord::Number(amount.0), 0, None),
                 Aggregate::Sum(amount) => ("add", VerbWord::Number(amount.0), 0, None),
                 Aggregate::Mean { sum, count } => ("merge", VerbWord::Number(sum.0), *count, None),
                 Aggregate::Extreme(amount) => ("add", VerbWord::Number(amount.0), 0, None),

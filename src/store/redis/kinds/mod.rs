@@ -10,6 +10,7 @@ mod mean;
 mod redis_kind;
 mod sketch;
 mod sum;
+mod timed_sum;
 mod verb;
 
 pub(super) use self::limits::{CHANGES, ValueLimits};
@@ -22,6 +23,7 @@ use self::last::NewestValues;
 use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
+use self::timed_sum::TimedSums;
 use super::scripts::{self, EditionForms, Form, Script};
 use crate::board::{Board, Edition, Kind, Track};
 
@@ -32,6 +34,7 @@ pub(super) const FROM_FIRST: Form = &["kind/from_first"];
 pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     match kind {
         Kind::Sum => &Sums,
+        Kind::TimedSum(_) => &TimedSums,
         Kind::Distinct => &DistinctValues,
         Kind::Mean => &Means,
         Kind::Min => &Extremes::MIN,
@@ -80,12 +83,18 @@ fn form(track: &Track) -> Form {
     if track.is_from_first() { FROM_FIRST } else { of(track.kind()).form(track.is_ranked()) }
 }
 
-/// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).
+/// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`), and
+/// the steps of times where they order equal scores (see `lua/entries.lua`).
 pub(super) fn option(track: &Track) -> String {
-    match track.is_from_first() {
+    let mut option = match track.is_from_first() {
         true => track.length().approximate_millis().to_string(),
         false => of(track.kind()).option(track),
+    };
+    if let Some((_, steps, is_negative)) = track.scale().times() {
+        let sign = if is_negative { -1 } else { 1 };
+        option.push_str(&format!(" time:{},{sign},{}", steps.length, steps.last));
     }
+    option
 }
 
 #[cfg(test)]
@@ -108,6 +117,7 @@ mod tests {
         ] {
             let kind = of(board(metric).kind());
             let total = kind.total_size(Content { slots: 2, values: 2, steps: 2 });
+            // Those of timed sums are the exception: a subject with a score has none.
             assert_eq!(total.is_some(), kind.has_totals(), "{metric}");
             let forms = [EditionForms::alike(kind.form(true))];
             for script in ["change", "merge", "retire"].map(|name| scripts::of_forms(name, &forms)) {

@@ -15,7 +15,7 @@ impl RedisKind for Sums {
     }
 
     fn option(&self, track: &Track) -> String {
-        track.key_bound().map_or_else(String::new, |keys| format!("key:{},{}", 1_i64 << keys.bits, keys.most))
+        track.key_bound().map_or_else(String::new, |keys| format!("key:{},{}", keys.split.size(), keys.most))
     }
 
     fn adds_in_any_order(&self) -> bool {

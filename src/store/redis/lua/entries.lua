@@ -47,6 +47,19 @@ local function entry_at(number)
   }
 end
 
+local step, sign, last_step = string.match(ARGV[#ARGV] or '', 'time:(%d+),(%-?1),(%d+)$')
+
+-- Adds the time of an item to its number, where times order equal scores: the option of the kind ends with `time:`, the length
+-- of a step of time in ms, 1 or -1 if later times are smaller numbers, and the last step. A retraction takes back a number
+-- and no time, and what is no item has its time already. The first step is 1, because 0 stands for no time.
+local function add_time(entry)
+  if step and (entry.verb == 'add' or entry.verb == 'set' or entry.verb == 'follow') then
+    local steps = math.floor((entry.at - 1577836800000) / step)
+    entry.a = tonumber(entry.a) + sign * math.max(1, math.min(steps, tonumber(last_step)))
+  end
+  return entry
+end
+
 -- The number of cells that entries have looked at in addition to their own.
 local work = {looked_at = 0}
 

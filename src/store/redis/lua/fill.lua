@@ -47,14 +47,17 @@ for i, entry in ipairs(entries) do
   faults[i] = to.prepare(entry)
 end
 local reply = to.ok()
+reply[1], reply[5] = 'missing', {{}, to.missing}
 if #to.missing > 0 then
-  reply[1], reply[5] = 'missing', {{}, to.missing}
   return reply
 end
 for i, entry in ipairs(entries) do
   if not faults[i] and not to.check(entry) then
     to.apply(entry)
   end
+end
+if #to.missing > 0 then
+  return reply
 end
 if #entries > 0 then
   to.save()

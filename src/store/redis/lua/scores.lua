@@ -6,12 +6,18 @@
 local held, lines, without, unranked = {}, {}, {}, {}
 
 -- Returns the texts from which the scores of some subjects, a thousand at most, are computed: the scores themselves if
--- the kind has no totals. False for a subject that has none.
+-- the kind has no totals, or if only subjects without a score have one. False for a subject that has none.
 local function stored_of(subjects, first, last)
-  if HAS_TOTALS then
-    return call('HMGET', TOTALS, unpack(subjects, first, last))
+  if not HAS_TOTALS then
+    return scores_of(subjects, first, last)
   end
-  return scores_of(subjects, first, last)
+  local texts = call('HMGET', TOTALS, unpack(subjects, first, last))
+  if SCORES_ARE_TOTALS then
+    for i, score in ipairs(scores_of(subjects, first, last)) do
+      texts[i] = score or texts[i]
+    end
+  end
+  return texts
 end
 
 -- Returns what such a text, or false, says of a subject's cells; or false if it is not valid.

@@ -181,7 +181,8 @@ mod tests {
 
     fn all() -> Vec<&'static Script> {
         let mut all: Vec<&Script> = OF_NO_FORM.iter().map(|script| LazyLock::force(script)).collect();
-        let kinds = [Kind::Sum, Kind::Distinct, Kind::Mean, Kind::Min, Kind::Last, Kind::Sketch].map(kinds::of);
+        let timed = Kind::TimedSum(crate::board::Split::default());
+        let kinds = [Kind::Sum, timed, Kind::Distinct, Kind::Mean, Kind::Min, Kind::Last, Kind::Sketch].map(kinds::of);
         for kind in kinds {
             let [main, further] = [true, false].map(|is_ranked| kind.form(is_ranked));
             all.extend(["retire", "retire_key"].map(|name| of_forms(name, &[EditionForms::alike(main)])));

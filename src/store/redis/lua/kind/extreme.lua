@@ -1,6 +1,6 @@
 -- MIN and MAX. Not a script of its own.
 --
--- ARGV  last: `min` or `max`
+-- ARGV  last: `min` or `max`, and the steps of times where they order equal scores (entries.lua)
 -- verbs  `add` a; `set` a
 --
 -- A cell is the slot's own extreme, a whole number. The total is a staircase: only those slots whose extreme beats that
@@ -10,7 +10,8 @@
 -- additions.
 
 local HAS_TOTALS = true
-local BEST = ARGV[#ARGV]
+local SCORES_ARE_TOTALS = false
+local BEST = string.match(ARGV[#ARGV], '^%a+')
 local STEP = 16
 
 local function beats(a, b)

@@ -6,6 +6,7 @@
 -- with a cell, and its value, which is the score.
 
 local HAS_TOTALS = true
+local SCORES_ARE_TOTALS = false
 
 -- Returns the two numbers, or nil if the text is not valid.
 local function parse(text)

@@ -9,6 +9,7 @@
 -- by count, each with that of the prior.
 
 local HAS_TOTALS = true
+local SCORES_ARE_TOTALS = false
 local min_samples, prior_sum, prior_count = string.match(ARGV[#ARGV], '^(%d+),(%-?%d+),(%d+)$')
 local MIN_SAMPLES, PRIOR_SUM, PRIOR_COUNT = tonumber(min_samples), tonumber(prior_sum), tonumber(prior_count)
 

@@ -8,6 +8,7 @@
 -- board/sketch.rs: keep both equal.
 
 local HAS_TOTALS = true
+local SCORES_ARE_TOTALS = false
 local REGISTERS, HIGHEST, ALPHA = 2048, 54, 0.7213475204444817
 local ENTRY = 3
 local byte, char, sub = string.byte, string.char, string.sub

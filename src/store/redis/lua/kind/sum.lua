@@ -7,6 +7,7 @@
 -- A cell is a whole number, never 0. The score is the sum of the cells. No total is stored: the score stands for it.
 
 local HAS_TOTALS = false
+local SCORES_ARE_TOTALS = false
 local size, most_key = string.match(ARGV[#ARGV] or '', '^key:(%d+),(%d+)$')
 local SIZE, MOST_KEY = tonumber(size), tonumber(most_key)
 

@@ -1,0 +1,162 @@
+//! The time that breaks ties: which of two subjects with the same score is first, and how exactly times are kept.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::spellings::spellings;
+use super::text::text;
+use super::{Order, Timestamp};
+
+/// Which of several subjects with the same score is first, by their times.
+///
+/// Parses and prints as `first`, or with a precision that is not the usual second as `first:1ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ties {
+    pub order: TiesOrder,
+    pub precision: Precision,
+}
+
+/// The subject that is first among equal scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TiesOrder {
+    /// The one whose time is the earliest: it has had its score for longer.
+    First,
+    /// The one whose time is the latest.
+    Last,
+}
+
+/// How exactly the times are kept. The more exactly, the smaller are the scores that a board can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    Millisecond,
+    Tenth,
+    Second,
+    Minute,
+}
+
+spellings! {
+    TiesOrder { First = "first", Last = "last" }
+    print as_str;
+    parse of;
+}
+
+spellings! {
+    Precision { Millisecond = "1ms", Tenth = "100ms", Second = "1s", Minute = "1m" }
+    print as_str;
+    parse of;
+}
+
+/// The reason why a text is not a [`Ties`]. Contains the first 64 characters of the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not first or last, nor one of them with a precision: first:1ms, first:100ms, first:1s or first:1m")]
+pub struct TiesError(String);
+
+impl FromStr for Ties {
+    type Err = TiesError;
+
+    fn from_str(text: &str) -> Result<Self, TiesError> {
+        Self::read(text).ok_or_else(|| TiesError(text.chars().take(64).collect()))
+    }
+}
+
+text! { Ties: serialize_displayed, deserialize_from_str; }
+
+/// Where equal scores are ordered by time: how a time becomes the key of a number.
+///
+/// A time is a number of steps since the beginning of 2020, so that it is the same in every board, store and period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Steps {
+    /// The length of a step, in milliseconds.
+    pub length: i64,
+    /// The number of the last step.
+    pub last: i64,
+}
+
+/// What orders subjects with the same score, as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// A second key.
+    Key(i64),
+    /// A time.
+    Time(Timestamp),
+}
+
+impl Ties {
+    fn read(text: &str) -> Option<Self> {
+        let (order, precision) = text.split_once(':').unwrap_or((text, Precision::Second.as_str()));
+        Some(Self { order: TiesOrder::of(order)?, precision: Precision::of(precision)? })
+    }
+
+    /// Returns whether the later of two times is the smaller key, on a board with this order.
+    pub(super) fn is_reversed(self, order: Order) -> bool {
+        (self.order == TiesOrder::First) == (order == Order::Desc)
+    }
+}
+
+impl fmt::Display for Ties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.order.as_str())?;
+        match self.precision {
+            Precision::Second => Ok(()),
+            precision => write!(f, ":{}", precision.as_str()),
+        }
+    }
+}
+
+impl Precision {
+    /// Returns the length of a step, in milliseconds.
+    pub(super) const fn millis(self) -> i64 {
+        match self {
+            Precision::Millisecond => 1,
+            Precision::Tenth => 100,
+            Precision::Second => 1_000,
+            Precision::Minute => 60_000,
+        }
+    }
+
+    /// Returns the number of bits that steps until 2054, or longer, take.
+    pub(super) const fn bits(self) -> u32 {
+        match self {
+            Precision::Millisecond => 40,
+            Precision::Tenth => 34,
+            Precision::Second => 30,
+            Precision::Minute => 25,
+        }
+    }
+}
+
+impl Steps {
+    /// 2020-01-01T00:00:00Z, in milliseconds.
+    pub const FIRST: i64 = 1_577_836_800_000;
+
+    /// Returns the step of a time, from 1: 0 stands for no time. Times before the first step, and after the last one, are in
+    /// these.
+    pub(super) fn at(self, time: Timestamp) -> i64 {
+        time.millis().saturating_sub(Self::FIRST).div_euclid(self.length).clamp(1, self.last)
+    }
+
+    /// Returns the time at which a step begins.
+    pub(super) fn time(self, step: i64) -> Timestamp {
+        Timestamp::from_millis(Self::FIRST + step * self.length)
+    }
+}
+
+impl Serialize for Tie {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Tie::Key(key) => key.serialize(serializer),
+            Tie::Time(time) => time.serialize(serializer),
+        }
+    }
+}
+
+impl fmt::Display for Tie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tie::Key(key) => key.fmt(f),
+            Tie::Time(time) => time.fmt(f),
+        }
+    }
+}
