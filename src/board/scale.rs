@@ -105,9 +105,11 @@ impl Split {
         a - key + (b - other) + if key.abs() >= other.abs() { key } else { other }
     }
 
-    /// Returns the number of a subject of whose parts one was replaced by another one with the same time, or a later one.
-    pub fn replaced(self, all: i64, old: i64, new: i64) -> i64 {
-        self.joined(all - (old - self.key(old)), new)
+    /// Returns the number of a subject of whose parts one was replaced by another one, or `None` if that depends on the other
+    /// parts: the replaced one had the latest time, and has an earlier one now.
+    pub fn replaced(self, all: i64, old: i64, new: i64) -> Option<i64> {
+        let [latest, before, after] = [all, old, new].map(|number| self.key(number).abs());
+        (after >= before || before < latest).then(|| self.joined(all - (old - self.key(old)), new))
     }
 
     /// Returns the greatest score whose number is within a bound, whatever its time.

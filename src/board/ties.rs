@@ -131,10 +131,11 @@ impl Steps {
     /// 2020-01-01T00:00:00Z, in milliseconds.
     pub const FIRST: i64 = 1_577_836_800_000;
 
-    /// Returns the step of a time, from 1: 0 stands for no time. Times before the first step, and after the last one, are in
-    /// these.
+    /// Returns the step of a time, or 0, which stands for no time, if it is before the first step or after the last one. If it
+    /// were in these, slots would have the same time, and nobody could tell which of them leaves with it.
     pub(super) fn at(self, time: Timestamp) -> i64 {
-        time.millis().saturating_sub(Self::FIRST).div_euclid(self.length).clamp(1, self.last)
+        let step = time.millis().saturating_sub(Self::FIRST).div_euclid(self.length);
+        if (1..=self.last).contains(&step) { step } else { 0 }
     }
 
     /// Returns the time at which a step begins.

@@ -21,6 +21,7 @@ mod everything;
 mod exports;
 mod extremes;
 mod filling;
+mod first_and_last;
 mod forgetting;
 mod from_first;
 mod hostile;
@@ -265,6 +266,12 @@ contract! {
         second_keys::sums_add_up_scores_and_second_keys,
         second_keys::second_keys_are_bounded_in_each_slot,
         second_keys::extremes_and_newest_values_have_the_key_of_their_item,
+        first_and_last::equal_sums_are_ordered_by_their_newest_item,
+        first_and_last::a_time_stays_when_an_item_is_taken_back_and_leaves_with_its_slot,
+        first_and_last::a_score_below_zero_keeps_the_time_of_slots_that_cancel_each_other,
+        first_and_last::scores_are_bounded_in_each_slot_whatever_their_time_is,
+        first_and_last::extremes_and_newest_values_have_the_time_of_their_item,
+        first_and_last::a_sample_of_a_total_says_when_it_was_reached,
         ties::ties_are_counted_by_every_read,
         ties::ties_of_one_key_are_counted,
         distribution::a_distribution_follows_the_window,

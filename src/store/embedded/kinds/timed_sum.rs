@@ -42,7 +42,7 @@ impl StoredKind for TimedSum {
     }
 
     fn sort_key_without(&self, holdings: &mut Holdings, id: u32, sort_key: i64, amount: i64) -> i64 {
-        holdings.timed_sort_key(id, sort_key, |split| split.without(sort_key, amount))
+        holdings.timed_sort_key(id, sort_key, |split| Some(split.without(sort_key, amount)))
     }
 
     fn write_cell(&self, _holdings: &Holdings, _id: u32, _at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -99,13 +99,14 @@ impl Holdings {
         Ok((old, new.ok_or(OutOfRange)?))
     }
 
-    /// Returns the sort key of a subject whose cells were just changed: that which follows from the one before or, if it was
-    /// in no ranking, that of all its cells. O(1), and O(slots) in the second case.
-    fn timed_sort_key(&self, id: u32, before: i64, follows: impl FnOnce(Split) -> i64) -> i64 {
+    /// Returns the sort key of a subject whose cells were just changed: the one that follows from that before or, if none does
+    /// or the subject was in no ranking, that of all its cells. O(1), and O(slots) in the second case.
+    fn timed_sort_key(&self, id: u32, before: i64, follows: impl FnOnce(Split) -> Option<i64>) -> i64 {
         let split = self.traits.kind.split();
-        match before == self.traits.absent_sort_key() {
-            true => self.computed_sort_key(id),
-            false => Some(follows(split)).filter(|key| split.score(*key) != 0).unwrap_or(0),
+        match follows(split).filter(|_| before != self.traits.absent_sort_key()) {
+            Some(key) if split.score(key) == 0 => self.traits.absent_sort_key(),
+            Some(key) => key,
+            None => self.computed_sort_key(id),
         }
     }
 }

@@ -51,11 +51,11 @@ local step, sign, last_step = string.match(ARGV[#ARGV] or '', 'time:(%d+),(%-?1)
 
 -- Adds the time of an item to its number, where times order equal scores: the option of the kind ends with `time:`, the length
 -- of a step of time in ms, 1 or -1 if later times are smaller numbers, and the last step. A retraction takes back a number
--- and no time, and what is no item has its time already. The first step is 1, because 0 stands for no time.
+-- and no time, and what is no item has its time already. A time that is no step is 0, which stands for no time.
 local function add_time(entry)
   if step and (entry.verb == 'add' or entry.verb == 'set' or entry.verb == 'follow') then
-    local steps = math.floor((entry.at - 1577836800000) / step)
-    entry.a = tonumber(entry.a) + sign * math.max(1, math.min(steps, tonumber(last_step)))
+    local at = math.floor((entry.at - 1577836800000) / step)
+    entry.a = tonumber(entry.a) + (at >= 1 and at <= tonumber(last_step) and sign * at or 0)
   end
   return entry
 end

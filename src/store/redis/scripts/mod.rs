@@ -147,6 +147,7 @@ files! {
         "ranking" "rankings" "scores" "steps" "stopwatch" "subject_slots" "subtract" "tracks" "unranked"
 
         "kind/distinct" "kind/extreme" "kind/from_first" "kind/last" "kind/mean" "kind/sketch" "kind/sum"
+        "kind/timed_sum"
     }
 }
 
