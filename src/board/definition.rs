@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
-pub use self::choices::{Cover, Mode, Order, Stamp};
+pub use self::choices::{Cover, Mode, Order, Ranks, Stamp};
 use super::{
     Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale, Season,
     SlotError, Span, Starts, TieBreak, Ties, WindowLength, form,
@@ -98,6 +98,10 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "first", pattern = "^(first|last)(:(1ms|100ms|1s|1m))?$", required = false)]
     pub ties: Option<Ties>,
+    /// Whether subjects that tie share a rank, or each line has a rank of its own. Default: `shared`.
+    #[serde(default, skip_serializing_if = "form::is_default")]
+    #[schema(schema_with = Ranks::schema)]
+    pub ranks: Ranks,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
     /// dropped, and responses have `capped` true. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
@@ -234,7 +238,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 22] = [
+    pub const KEYS: [&str; 23] = [
         "metric",
         "slot",
         "decimals",
@@ -248,6 +252,7 @@ impl Definition {
         "prior",
         "tie_break",
         "ties",
+        "ranks",
         "max_values",
         "max_keys",
         "stamp",
@@ -287,6 +292,7 @@ impl Definition {
             prior: None,
             tie_break: None,
             ties: None,
+            ranks: Ranks::Shared,
             max_values: None,
             max_keys: None,
             stamp: Stamp::Start,
@@ -324,7 +330,7 @@ impl Definition {
     pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, tie_break: None, ties: None, ..self.clone() };
+        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, tie_break: None, ties: None, ranks: Ranks::Shared, ..self.clone() };
         Some(Definition { metric, ranked: false, ..own })
     }
 

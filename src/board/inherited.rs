@@ -39,6 +39,8 @@ impl Board {
         take("min_samples", &|to| to.min_samples = ours.min_samples);
         take("prior", &|to| to.prior = ours.prior);
         take("tie_break", &|to| to.tie_break.clone_from(&ours.tie_break));
+        take("ties", &|to| to.ties = ours.ties);
+        take("ranks", &|to| to.ranks = ours.ranks);
         take("max_values", &|to| to.max_values = ours.max_values);
         take("max_keys", &|to| to.max_keys = ours.max_keys);
         take("stamp", &|to| to.stamp = ours.stamp);

@@ -83,7 +83,7 @@ pub use calendar::{Calendar, SlotError};
 pub use change::{Change, NotCounted};
 pub use comparison::Comparison;
 pub use definition::{
-    Cover, Definition, DefinitionError, Layout, MAX_FURTHER, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp,
+    Cover, Definition, DefinitionError, Layout, MAX_FURTHER, MAX_SHARDS, MAX_SLOTS, Mode, Order, Ranks, Stamp,
 };
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use edition::{Edition, NoSamples};

@@ -83,9 +83,9 @@ pub struct Split {
 }
 
 impl Split {
-    /// Returns the score in a number.
+    /// Returns the score in a number. One that is beyond the exact range, which no board holds, need not be right.
     pub fn score(self, number: i64) -> i64 {
-        (number + self.below) >> self.bits
+        number.saturating_add(self.below) >> self.bits
     }
 
     /// Returns the key in a number.

@@ -320,19 +320,19 @@ impl Track {
         if !self.scale.has_keys() {
             return None;
         }
-        let is_summed = self.kind().is_sum();
-        let place = match (is_summed, self.is_all_time(), self.role) {
-            (false, ..) => "",
-            (true, true, _) => "in all ",
-            (true, false, TrackRole::KeptSlots) => "in one kept slot ",
-            (true, false, _) => "in one slot ",
+        if !self.kind().is_sum() {
+            let score = self.scale.shown(self.scale.largest());
+            return Some(format!("window {}: a score is from -{score} to {score}", self.length()));
+        }
+        let place = match (self.is_all_time(), self.role) {
+            (true, _) => "in all",
+            (false, TrackRole::KeptSlots) => "in one kept slot",
+            (false, _) => "in one slot",
         };
-        let bound = if is_summed { self.slot_bound() } else { Amount(EXACT_MAX) };
-        let score = self.scale.shown(self.scale.largest_within(bound));
-        let key = self.key_bound().map_or_else(String::new, |KeyBound { most, .. }| {
-            format!(" and a second key from -{most} to {most}")
-        });
-        Some(format!("window {}: {place}a subject has a score from -{score} to {score}{key}", self.length()))
+        let score = self.scale.shown(self.scale.largest_within(self.slot_bound()));
+        let key = self.key_bound().map(|KeyBound { most, .. }| format!(" and a second key from -{most} to {most}"));
+        let key = key.unwrap_or_default();
+        Some(format!("window {}: {place} a subject has a score from -{score} to {score}{key}", self.length()))
     }
 
     /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds.

@@ -81,7 +81,9 @@ fn table(preview: &Preview) -> Table {
         });
         rows.push(vec![key.to_owned(), members.collect::<Vec<_>>().join(",")]);
     }
-    rows.extend(more.get("starts").and_then(Value::as_str).map(|starts| vec!["starts".to_owned(), starts.to_owned()]));
+    for key in ["ties", "starts"] {
+        rows.extend(more.get(key).and_then(Value::as_str).map(|text| vec![key.to_owned(), text.to_owned()]));
+    }
     let takes = format!("{} bytes if counted in one slot, {} if in every slot", bytes.one_slot, bytes.all_slots);
     rows.push(vec!["a subject takes".to_owned(), takes]);
     rows.extend(notes.iter().map(|note| vec!["note".to_owned(), note.clone()]));

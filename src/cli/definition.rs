@@ -31,6 +31,10 @@ pub(super) struct DefinitionArgs {
     /// A second key that orders equal scores: most=1000,order=asc, and field=seconds for events
     #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
     tie_break: Vec<String>,
+    /// Who is first among equal scores: the subject that has had its score for longer (first), or not as long (last); with a
+    /// precision of times as first:1ms
+    #[arg(long, value_name = "first|last[:PRECISION]")]
+    ties: Option<String>,
     /// The day or hour with which slots and periods of a day or longer begin, such as 2026-11-02 or 2026-11-02T05:00
     #[arg(long, value_name = "DAY[THOUR:00]")]
     starts: Option<String>,
@@ -38,7 +42,7 @@ pub(super) struct DefinitionArgs {
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "ties", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -65,6 +69,7 @@ impl DefinitionArgs {
             }
         }
         definition.extend(self.movement.as_ref().map(|movement| ("movement".to_owned(), json!(movement))));
+        definition.extend(self.ties.as_ref().map(|ties| ("ties".to_owned(), json!(ties))));
         definition.extend(self.starts.as_ref().map(|starts| ("starts".to_owned(), json!(starts))));
         let others = members("--set", &self.members)?;
         if let Some(name) = others.keys().find(|name| !Definition::KEYS.contains(&name.as_str())) {

@@ -10,8 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
-    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Season, Span, Stamp,
-    Starts, TieBreak,
+    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Ranks, Season, Span, Split,
+    Stamp, Starts, TieBreak, Ties,
 };
 use crate::service::IdCost;
 
@@ -57,6 +57,15 @@ pub(super) struct DefinitionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     tie_break: Option<TieBreak>,
+    /// Subject that is first among equal scores: `first`, the one that has had its score for longer, or `last`, with the
+    /// precision of times if that is not a second. Absent if equal scores are ordered by name, or by a second key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, nullable = false, example = "first")]
+    ties: Option<Ties>,
+    /// `ordinal` if each line has a rank of its own. Absent if subjects that tie share a rank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    ranks: Option<Ranks>,
     /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
@@ -154,6 +163,8 @@ impl DefinitionShown {
             min_samples: definition.min_samples,
             prior: definition.prior,
             tie_break: definition.tie_break.clone(),
+            ties: definition.ties,
+            ranks: Some(definition.ranks).filter(|ranks| *ranks != Ranks::Shared),
             max_values: definition.max_values,
             max_keys: definition.most_keys(),
             stamp: definition.stamp,
@@ -184,8 +195,12 @@ fn notes(edition: &BoardEdition) -> Vec<String> {
         .filter(|window| !window.is_calendar())
         .filter_map(|window| Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?)));
     let of_keys = edition.tracks().iter().filter_map(|track| track.note_of_keys());
+    let of_times = edition.kind().split() != Split::default();
+    let of_times = of_times.then(|| {
+        "ties: who may take items back, or add small ones, moves the time of any subject; let only those write who are trusted with it".to_owned()
+    });
     let of_amounts = definition.metric.terms.notes(definition.decimals);
-    coarse.chain(of_amounts).chain(of_keys).chain(definition.notes_of_weeks()).collect()
+    coarse.chain(of_amounts).chain(of_keys).chain(of_times).chain(definition.notes_of_weeks()).collect()
 }
 
 /// Parses a definition. The problem of an invalid metric has the column, that of an invalid number the limits.

@@ -89,6 +89,9 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
             None => "the second key: lines have none, and increments with tie_break are rejected".to_owned(),
         });
     }
+    if old.ties.is_some() && new.ties.is_none() {
+        stops.push("the times of lines: equal scores are ordered by name".to_owned());
+    }
     let counts_events = new.kind().is_sum() && new.metric.terms.count_events();
     if old.metric.terms != new.metric.terms && !new.kind().counts_values() && !counts_events {
         stops.push(

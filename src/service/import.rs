@@ -6,7 +6,7 @@ use super::import_tracks::{Receivers, receivers};
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject, Timestamp, Track,
+    Aggregate, Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject, Tie, Timestamp, Track,
 };
 use crate::store::{Content, ImportBegun, ImportId, Merged, Piece};
 
@@ -232,6 +232,14 @@ fn piece(part: &ImportPart, source: &Track, track: &Track) -> Result<Piece> {
     };
     let mut contents = Vec::with_capacity(part.contents.len());
     for (subject, content) in &part.contents {
+        if let Content::Cell { slot, aggregate: Aggregate::Sum(number) } = content
+            && let Some(Tie::Time(time)) = source.scale().tie(*number)
+            && !(*slot..source.calendar().next(*slot)).contains(&time)
+        {
+            // It would not leave with its slot.
+            let detail = format!("the time of '{subject}', {time}, is not in its slot, which begins at {slot}");
+            return Err(ServiceError::InvalidContents { line: None, detail });
+        }
         let content = match content {
             Content::Cell { slot, aggregate } => Content::Cell { slot: slot_of(*slot)?, aggregate: aggregate.clone() },
             other => other.clone(),

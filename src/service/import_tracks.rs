@@ -17,7 +17,7 @@ pub(super) fn receivers(from: &Edition, to: &Edition, as_of: Timestamp) -> Resul
         return Err("the contents and the board differ in 'decimals'".to_owned());
     }
     if !from.has_same_unit_as(to) {
-        return Err("the contents and the board differ in 'tie_break', or in 'order' with it".to_owned());
+        return Err("the contents and the board differ in 'tie_break' or 'ties', or in 'order' with it".to_owned());
     }
     if [theirs, ours].iter().any(|definition| definition.mode == Mode::FromFirst) {
         return Err("the windows of a board with mode = \"from_first\" begin with the first events of its subjects, so its contents cannot be merged".to_owned());

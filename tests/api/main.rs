@@ -30,6 +30,7 @@ mod evaluate;
 mod events;
 mod exports;
 mod failures;
+mod first_and_last;
 mod further_windows;
 mod hostile;
 mod increments;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use chrono_tz::Tz;
 
-use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Order, Stamp};
+use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Order, Ranks, Stamp};
 use crate::board::{Amount, AmountError, Decimals, EXACT_MAX, Kind, WindowLength};
 
 /// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
@@ -88,6 +88,9 @@ impl Definition {
             if self.slot.is_some_and(|slot| slot.approximate_millis() % ties.precision.millis() != 0) {
                 return misplaced("ties", "needs slots that are a whole number of minutes for the precision 1m");
             }
+        }
+        if self.ranks != Ranks::Shared && !self.ranked {
+            return misplaced("ranks", "is allowed only with ranked = true: other boards have no ranks");
         }
         if self.max_values.is_some() && !kind.remembers_values() {
             return misplaced("max_values", "is allowed only with COUNT_DISTINCT");

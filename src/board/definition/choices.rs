@@ -14,6 +14,17 @@ pub enum Order {
     Asc,
 }
 
+/// `shared`: subjects that tie have the same rank. `ordinal`: each line has a rank of its own, in the order of the lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ranks {
+    /// Subjects that tie have the same rank, and the next one has a rank as if they had not tied: 1, 2, 2, 4.
+    #[default]
+    Shared,
+    /// Each line has a rank of its own: 1, 2, 3, 4.
+    Ordinal,
+}
+
 /// `full` keeps one additional slot, so that the window never covers less than its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

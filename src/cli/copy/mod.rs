@@ -231,10 +231,12 @@ async fn define(to: &Service, shards: Option<u32>, mut definition: Value, name: 
             definition["decimals"]
         );
     }
-    let has_keys = !definition["tie_break"].is_null();
-    if found["tie_break"] != definition["tie_break"] || (has_keys && found["order"] != definition["order"]) {
+    let orders_ties = |key: &&str| !definition[key].is_null();
+    let differs = |key: &&str| found[key] != definition[key];
+    let keys = ["tie_break", "ties"];
+    if keys.iter().any(differs) || (keys.iter().any(orders_ties) && differs(&"order")) {
         bail!(
-            "{} has a board {name} with another 'tie_break', or another 'order' with it; give another name with --as",
+            "{} has a board {name} with another 'tie_break' or 'ties', or another 'order' with it; give another name with --as",
             to.url()
         );
     }

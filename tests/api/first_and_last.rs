@@ -1,0 +1,234 @@
+//! Boards on which the first, or the last, of equal scores is first.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::site::Site;
+
+/// Returns the time of a day at which sites begin.
+fn at(time: &str) -> String {
+    format!("2026-01-02T{time}Z")
+}
+
+async fn define(client: &Client, board: &str, definition: Value) {
+    let answer = client.put(&format!("/v1/boards/{board}"), definition).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+}
+
+async fn solve(client: &Client, team: &str, points: i64, time: &str) {
+    let event = json!({"type": "solve", "at": at(time), "fields": {"team": team, "points": points}});
+    let answer = client.post("/v1/events", event).await;
+    assert_eq!(answer.body["accepted"], 1, "{answer:?}");
+}
+
+async fn items(client: &Client, path: &str) -> Vec<Value> {
+    let answer = client.get(path).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.body["items"].as_array().unwrap().clone()
+}
+
+fn line(rank: u64, team: &str, score: i64, time: &str) -> Value {
+    json!({"rank": rank, "subject": team, "score": score, "tie": at(time)})
+}
+
+#[actix_web::test]
+async fn every_answer_shows_the_time_of_a_score() {
+    let site = Site::new().await;
+    let client = &site.client;
+    define(client, "contest", json!({"metric": "SUM(24h, solve, points, team)", "slot": "1h", "ties": "first"})).await;
+    for (team, points, time) in [
+        ("ants", 100, "08:00:00"),
+        ("bees", 200, "09:05:00"),
+        ("ants", 100, "09:09:00"),
+        ("cats", 200, "09:05:00"),
+        ("dogs", 10, "09:00:01"),
+        ("eels", 5, "09:00:02"),
+        ("eels", -5, "09:00:03"),
+    ] {
+        solve(client, team, points, time).await;
+    }
+    let page = "/v1/boards/contest/rankings";
+    let all = [
+        line(1, "cats", 200, "09:05:00"),
+        line(1, "bees", 200, "09:05:00"),
+        line(3, "ants", 200, "09:09:00"),
+        line(4, "dogs", 10, "09:00:01"),
+    ];
+    assert_eq!(items(client, page).await, all);
+    assert_eq!(items(client, "/v1/boards/contest/subjects/ants/neighbors?radius=1").await, all[1..]);
+    let mut paged = Vec::new();
+    let mut next = Some(format!("{page}?limit=1"));
+    while let Some(path) = next {
+        let answer = client.get(&path).await.body;
+        paged.extend(answer["items"].as_array().unwrap().clone());
+        next = answer["next"].as_str().map(|cursor| format!("{page}?limit=1&cursor={cursor}"));
+    }
+    assert_eq!(paged, all);
+    let standing = client.get("/v1/boards/contest/subjects/ants").await.body;
+    let shown = ["rank", "score", "tie"].map(|key| standing[key].clone());
+    assert_eq!(shown, [json!(3), json!(200), json!(at("09:09:00"))], "{standing}");
+    let of_slots: Vec<_> = standing["slots"].as_array().unwrap().iter().map(|slot| slot["tie"].clone()).collect();
+    assert_eq!(of_slots, [at("08:00:00"), at("09:09:00")], "{standing}");
+    let none = client.get("/v1/boards/contest/subjects/eels").await.body;
+    assert_eq!((&none["rank"], &none["score"], none.get("tie")), (&Value::Null, &json!(0), None), "{none}");
+    let found = client.post("/v1/boards/contest/rankings/lookup", json!({"subjects": ["dogs", "eels"]})).await.body;
+    assert_eq!((&found["items"][0]["tie"], found["items"][1].get("tie")), (&json!(at("09:00:01")), None), "{found}");
+    let csv = client.send_with(Method::GET, page, &[("accept", "text/csv")], "").await.text;
+    assert_eq!(csv.lines().nth(3), Some("3,ants,200,2026-01-02T09:09:00Z"), "{csv}");
+    let query = json!({"queries": [{"metric": "SUM(24h, solve, points, team)", "fields": {"team": "ants"}}]});
+    assert_eq!(client.post("/v1/query", query).await.body["answers"][0]["value"], 200);
+    let distribution = client.get("/v1/boards/contest/distribution?scores=200&percentiles=50").await.body;
+    assert_eq!(distribution["ranges"][1]["subjects"], 3, "{distribution}");
+    let tiers = json!({"tiers": [{"name": "gold", "score": 200}]});
+    assert_eq!(client.put("/v1/boards/contest/tiers", tiers).await.status, 200);
+    let golden = items(client, page).await.iter().filter(|line| line["tier"] == "gold").count();
+    assert_eq!(golden, 3);
+}
+
+#[actix_web::test]
+async fn increments_samples_and_set_scores_have_times() {
+    let site = Site::new().await;
+    let client = &site.client;
+    define(client, "all", json!({"metric": "SUM(all, solve, points, team)", "ties": "first"})).await;
+    let add = |item: Value| async move {
+        let answer = client.add("all", item).await;
+        assert_eq!(answer.body["accepted"], 1, "{answer:?}");
+    };
+    add(json!({"subject": "ants", "amount": 3, "at": at("09:00:00")})).await;
+    add(json!({"subject": "ants", "amount": 1, "at": at("08:00:00")})).await;
+    // Without a time it is that of the arrival, and what was taken back leaves its time.
+    add(json!({"subject": "bees", "amount": 4})).await;
+    add(json!({"subject": "cats", "amount": 4, "at": at("07:00:00")})).await;
+    add(json!({"subject": "cats", "amount": 2, "at": at("10:00:00")})).await;
+    add(json!({"subject": "cats", "amount": 2, "at": at("10:00:00"), "retract": true})).await;
+    add(json!({"subject": "cats", "amount": 0})).await;
+    let now = client.get("/v1/boards/all/rankings").await.body["as_of"].as_str().unwrap().to_owned();
+    let bees = json!({"rank": 3, "subject": "bees", "score": 4, "tie": format!("{}Z", &now[..19])});
+    let path = "/v1/boards/all/rankings";
+    assert_eq!(items(client, path).await, [line(1, "ants", 4, "09:00:00"), line(2, "cats", 4, "10:00:00"), bees]);
+    // The jury says when a score was reached.
+    let sample = json!({"samples": [{"subject": "cats", "amount": 4, "at": at("07:00:00")}]});
+    assert_eq!(client.put("/v1/boards/all/samples", sample).await.body["accepted"], 1);
+    assert_eq!(items(client, path).await[0], line(1, "cats", 4, "07:00:00"));
+    let set = client.put("/v1/boards/all/subjects/bees", json!({"amount": 4, "at": at("06:30:00")})).await;
+    assert_eq!((&set.body["score"], &set.body["tie"]), (&json!(4), &json!(at("06:30:00"))), "{set:?}");
+    assert_eq!(items(client, path).await[0], line(1, "bees", 4, "06:30:00"));
+    for (item, code) in [
+        (json!({"subject": "a", "amount": 8_388_608}), "amount_out_of_range"),
+        (json!({"subject": "a", "amount": 1, "tie_break": 1}), "unknown_field"),
+    ] {
+        let refused = client.add("all", json!({"increments": [item]})).await;
+        assert_eq!(refused.body["rejected"][0]["code"], code, "{refused:?}");
+    }
+    let largest = client.put("/v1/boards/all/subjects/zebras", json!({"amount": 8_388_607})).await;
+    assert_eq!(largest.body["score"], 8_388_607, "{largest:?}");
+    let refused = client.put("/v1/boards/all/subjects/zebras", json!({"amount": 8_388_608})).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    assert_eq!(items(client, path).await[0]["score"], 8_388_607, "a refused score changes nothing");
+}
+
+#[actix_web::test]
+async fn a_definition_says_where_an_order_of_equal_scores_is_possible() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let define = |metric: &'static str, more: Value| async move {
+        let mut definition = json!({"metric": metric, "slot": "1h", "ties": "first"});
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        client.put("/v1/boards/b?dry_run=true", definition).await
+    };
+    for (metric, more) in [
+        ("AVG(24h, e, v, s)", json!({})),
+        ("COUNT_DISTINCT(24h, e, s, u)", json!({})),
+        ("APPROX_COUNT_DISTINCT(24h, e, s, u)", json!({})),
+        ("MAX(24h, e, v, s)", json!({"order": "asc"})),
+        ("MIN(24h, e, v, s)", json!({})),
+        ("COUNT(24h, e, s)", json!({"ranked": false})),
+        ("COUNT(24h, e, s)", json!({"tie_break": {"most": 100, "order": "asc"}})),
+        ("COUNT(24h, e, s)", json!({"ties": "newest"})),
+        ("COUNT(24h, e, s)", json!({"ties": "first:2s"})),
+        ("COUNT(24h, e, s)", json!({"ties": "first:"})),
+        ("COUNT(3h, e, s)", json!({"slot": "90s", "ties": "first:1m"})),
+        ("COUNT(24h, e, s)", json!({"windows": ["3h/90s"], "ties": "first:1m"})),
+        // No score of 1 has a share in each of 4,000 slots.
+        ("COUNT(2000h, e, s)", json!({"ties": "last:1ms", "slot": "1h", "cover": "current", "windows": ["1900h/1h"]})),
+        ("SUM(30d, like*1 + comment*1000, s)", json!({"ties": "first:1ms"})),
+    ] {
+        let refused = define(metric, more.clone()).await;
+        let is_refused = matches!(refused.status, 400 | 422);
+        let named = ["ties", "tie_break", "order"].iter().any(|key| refused.text.contains(key));
+        assert!((is_refused && named) || more["ties"] == "last:1ms", "{metric} {more} {refused:?}");
+    }
+    for (metric, more) in [
+        ("COUNT(24h, e, s)", json!({"ties": "last"})),
+        ("COUNT(24h, e, s)", json!({"ties": "first:1s"})),
+        ("MAX(24h, e, v, s)", json!({"windows": ["7d/6h", "all"], "movement": "1d"})),
+        ("MIN(24h, e, v, s)", json!({"order": "asc", "ties": "last:100ms"})),
+        ("LAST(24h, e, v, s)", json!({"order": "asc"})),
+        ("SUM(24h, e, v, s BY k)", json!({"decimals": 2, "ties": "first:1m"})),
+    ] {
+        let allowed = define(metric, more).await;
+        assert_eq!(allowed.status, 200, "{metric} {allowed:?}");
+    }
+    let notes = define("COUNT(24h, e, s)", json!({"ties": "first:1s"})).await;
+    assert_eq!(notes.body["ties"], "first", "{notes:?}");
+    assert_eq!(notes.body["notes"][0], "window 24h: in one slot a subject has a score from -174761 to 174761");
+    assert!(notes.body["notes"][1].as_str().unwrap().starts_with("ties: who may take items back"), "{notes:?}");
+    client.define("plain", "COUNT(24h, e, s)", "1h").await;
+    let samples = json!({"samples": [{"subject": "a", "amount": 1, "at": at("09:00:00")}]});
+    define_ties(client).await;
+    let refused = client.put("/v1/boards/timed/samples", samples).await;
+    assert_eq!((refused.status, &refused.body["code"]), (409, &json!("samples_unsupported")), "{refused:?}");
+    let edge = client.get("/v1/boards/timed/subjects/a/window?last=2h&edge=weighted").await;
+    assert!(edge.text.contains("what orders equal scores"), "{edge:?}");
+}
+
+async fn define_ties(client: &Client) {
+    let definition = json!({"metric": "COUNT(24h, e, s)", "slot": "1h", "cover": "full", "ties": "first"});
+    define(client, "timed", definition).await;
+}
+
+#[actix_web::test]
+async fn successors_and_copies_have_the_times() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let definition = |more: Value| {
+        let mut definition = json!({"metric": "SUM(24h, solve, points, team)", "slot": "1h", "ties": "last"});
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        definition
+    };
+    define(client, "contest", definition(json!({}))).await;
+    for (team, points, time) in
+        [("ants", 7, "08:00:00"), ("bees", 7, "09:05:00"), ("cats", 3, "08:30:00"), ("cats", -3, "08:40:00")]
+    {
+        solve(client, team, points, time).await;
+    }
+    let expected = [line(1, "bees", 7, "09:05:00"), line(2, "ants", 7, "08:00:00")];
+    let next = "/v1/boards/contest/next";
+    for (more, state) in [
+        (json!({"ties": "first"}), "none"),
+        (json!({"ties": "last:1m"}), "none"),
+        (json!({"order": "asc"}), "none"),
+        (json!({"cover": "full"}), "none"),
+        (json!({"movement": "1h"}), "running"),
+    ] {
+        let begun = client.put(next, definition(more.clone())).await;
+        assert_eq!((begun.status, &begun.body["fill"]["state"]), (201, &json!(state)), "{more} {begun:?}");
+        if state == "none" {
+            assert_eq!(client.delete(next).await.status, 200);
+        }
+    }
+    site.tick().await;
+    let filled = client.get("/v1/boards/contest/rankings?of=next").await;
+    assert_eq!(filled.body["items"], json!(expected), "{filled:?}");
+    // The contents of a board, merged into another one.
+    let contents = client.send_with(Method::GET, "/v1/boards/contest/contents", &[], "").await.text;
+    let kind = &[("content-type", "application/x-ndjson")];
+    define(client, "copy", definition(json!({}))).await;
+    let merged = client.send_with(Method::POST, "/v1/boards/copy/contents", kind, contents.clone()).await;
+    assert_eq!(merged.status, 200, "{merged:?}");
+    assert_eq!(items(client, "/v1/boards/copy/rankings").await, expected);
+    define(client, "other", definition(json!({"ties": "first"}))).await;
+    let refused = client.send_with(Method::POST, "/v1/boards/other/contents", kind, contents.clone()).await;
+    assert!(refused.text.contains("'ties'"), "{refused:?}");
+}
