@@ -83,18 +83,12 @@ export interface components {
              * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
              */
             slots: number | null;
-            /**
-             * Format: int64
-             * @description The second key of the slots.
-             */
-            slots_tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            slots_tie?: number | string;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
             /** @description Length of the window. Absent on a board with one window. */
             window?: string;
         };
@@ -275,6 +269,8 @@ export interface components {
             prior?: components["schemas"]["Prior"];
             /** @description Whether the board has a ranking. Subjects of unranked boards are read one by one. */
             ranked: boolean;
+            /** @description `ordinal` if each line has a rank of its own. Absent if subjects that tie share a rank. */
+            ranks?: components["schemas"]["Ranks"];
             /** @description The season, with its defaults. Absent if the board has none. */
             season?: components["schemas"]["Season"];
             /**
@@ -303,6 +299,11 @@ export interface components {
             starts?: string;
             /** @description Second key by which subjects with the same score are ordered. Absent if there is none. */
             tie_break?: components["schemas"]["TieBreak"];
+            /**
+             * @description Subject that is first among equal scores: `first`, the one that has had its score for longer, or `last`, with the
+             *     precision of times if that is not a second. Absent if equal scores are ordered by name, or by a second key.
+             */
+            ties?: string;
             /** @description Time zone with whose midnights slots of an hour and more are aligned. */
             timezone: string;
             /** @description Further windows of the metric, each with its slots; empty if the board has one window. */
@@ -340,11 +341,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -575,6 +573,11 @@ export interface components {
              */
             ranked?: boolean;
             /**
+             * @description `shared`: subjects that tie have the same rank. `ordinal`: each line has a rank of its own, in the order of the lines.
+             * @enum {string}
+             */
+            ranks?: "shared" | "ordinal";
+            /**
              * @description The totals begin again with each period, and ended periods can be read. Only for a window of `all` time, without
              *     `windows` and `keep`. Default: no season.
              */
@@ -606,6 +609,12 @@ export interface components {
              */
             starts?: string;
             tie_break?: components["schemas"]["TieBreak"] | null;
+            /**
+             * @description Subject that is first among equal scores: the one that has had its score for longer (`first`), or not as long
+             *     (`last`), for COUNT, SUM, MIN, MAX and LAST. `first:1ms` and the like give the precision of times, which is a second by
+             *     default. Default: by name.
+             */
+            ties?: string;
             /** @description IANA time zone with whose midnights slots of an hour and more are aligned. Default: UTC. */
             timezone?: string;
             /**
@@ -1405,11 +1414,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -1782,11 +1788,8 @@ export interface components {
             score: number | null;
             /** @description The ranked subject: 1 to 512 bytes of UTF-8 without control characters. Null where the subject was removed from a final period, in which the line keeps its place. Never null in the current period, nor on a board without a season. */
             subject: string | null;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -1842,6 +1845,11 @@ export interface components {
              */
             limit?: number;
         };
+        /**
+         * @description `shared`: subjects that tie have the same rank. `ordinal`: each line has a rank of its own, in the order of the lines.
+         * @enum {string}
+         */
+        Ranks: "shared" | "ordinal";
         /** @description Readiness of the instance. */
         Ready: components["schemas"]["Health"] & {
             /**
@@ -2281,11 +2289,8 @@ export interface components {
              * @description For AVG only.
              */
             sum?: number;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
             /**
              * Format: date-time
              * @description A time in RFC 3339 format, in UTC.
@@ -2420,11 +2425,8 @@ export interface components {
             standard_error?: number;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };
@@ -2446,11 +2448,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
-            /**
-             * Format: int64
-             * @description On a board with `tie_break`, the second key of the subject, by which it is ordered among equal scores. Absent on other boards.
-             */
-            tie?: number;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
         };
         /** @description The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST. */
         SubjectValue: {

@@ -22,9 +22,9 @@ class AuditDifference(TypedDict):
     by: NotRequired[str]
     score: Number | None
     slots: Number | None
-    slots_tie: NotRequired[int]
+    slots_tie: NotRequired[int | str]
     subject: str
-    tie: NotRequired[int]
+    tie: NotRequired[int | str]
     window: NotRequired[str]
 
 
@@ -71,7 +71,7 @@ ChangedRow = TypedDict(
         'rank': int,
         'score': Number | None,
         'subject': str,
-        'tie': NotRequired[int],
+        'tie': NotRequired[int | str],
         'tier': NotRequired[str],
     },
 )
@@ -312,7 +312,7 @@ LookupEntry = TypedDict(
         'rank_among': int | None,
         'score': Number | None,
         'subject': str,
-        'tie': NotRequired[int],
+        'tie': NotRequired[int | str],
         'tier': NotRequired[str],
     },
 )
@@ -405,7 +405,7 @@ RankingEntry = TypedDict(
         'rank': int,
         'score': Number | None,
         'subject': str | None,
-        'tie': NotRequired[int],
+        'tie': NotRequired[int | str],
         'tier': NotRequired[str],
     },
 )
@@ -417,6 +417,9 @@ Key1: TypeAlias = str
 class RankingsByKey(TypedDict):
     keys: list[Key1]
     limit: NotRequired[int]
+
+
+Ranks: TypeAlias = Literal['shared', 'ordinal']
 
 
 class Ready(Health):
@@ -563,7 +566,7 @@ SlotValue = TypedDict(
         'count': NotRequired[Number],
         'from': str,
         'sum': NotRequired[Number],
-        'tie': NotRequired[int],
+        'tie': NotRequired[int | str],
         'to': str,
         'value': NotRequired[Number],
     },
@@ -594,7 +597,7 @@ class SubjectSet(TypedDict):
     by: NotRequired[str]
     score: Number | None
     subject: str
-    tie: NotRequired[int]
+    tie: NotRequired[int | str]
 
 
 class SubjectValue(TypedDict):
@@ -706,6 +709,7 @@ class CanonicalDefinition(TypedDict):
     order: Literal['desc', 'asc']
     prior: NotRequired[Prior]
     ranked: bool
+    ranks: NotRequired[Ranks]
     season: NotRequired[Season]
     shards: int | None
     slot: str | None
@@ -714,6 +718,7 @@ class CanonicalDefinition(TypedDict):
     stamp: Literal['start', 'end']
     starts: NotRequired[str]
     tie_break: NotRequired[TieBreak]
+    ties: NotRequired[str]
     timezone: str
     windows: list[str]
 
@@ -756,12 +761,14 @@ class Definition(TypedDict):
     order: NotRequired[Literal['desc', 'asc']]
     prior: NotRequired[Prior | None]
     ranked: NotRequired[bool]
+    ranks: NotRequired[Literal['shared', 'ordinal']]
     season: NotRequired[Season]
     shards: NotRequired[int]
     slot: NotRequired[str]
     stamp: NotRequired[Literal['start', 'end']]
     starts: NotRequired[str]
     tie_break: NotRequired[TieBreak | None]
+    ties: NotRequired[str]
     timezone: NotRequired[str]
     windows: NotRequired[list[str]]
 
@@ -1048,7 +1055,7 @@ Standing = TypedDict(
         'slots_are_partial': NotRequired[bool],
         'standard_error': NotRequired[Number],
         'subject': str,
-        'tie': NotRequired[int],
+        'tie': NotRequired[int | str],
         'tier': NotRequired[str],
     },
 )
