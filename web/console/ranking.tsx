@@ -3,6 +3,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { formatted } from "../widget/numbers.ts";
 import { subjectPage, type Chosen } from "./chosen.ts";
+import { time } from "./clock.ts";
 import { Name } from "./parts.tsx";
 import { href } from "./route.ts";
 import { score, type Scale } from "./score.ts";
@@ -101,7 +102,7 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
             <span class="ranking-score">
               {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}
               <span class="hidden">score </span>{score(line.score, board)}
-              {line.tie !== undefined && <span class="small"><span class="hidden">, tie </span> · {formatted(line.tie)}</span>}
+              {line.tie !== undefined && <span class="small"><span class="hidden">, tie </span> · {typeof line.tie === "string" ? time(line.tie, { precise: true }) : formatted(line.tie)}</span>}
             </span>
           </li>
         );
