@@ -330,7 +330,15 @@ impl Definition {
     pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, tie_break: None, ties: None, ranks: Ranks::Shared, ..self.clone() };
+        let own = Definition {
+            windows: Vec::new(),
+            keep: None,
+            min_samples: 1,
+            tie_break: None,
+            ties: None,
+            ranks: Ranks::Shared,
+            ..self.clone()
+        };
         Some(Definition { metric, ranked: false, ..own })
     }
 

@@ -189,7 +189,8 @@ impl Edition {
                     let field =
                         metric.terms.iter().find_map(|term| term.field.clone().filter(|_| term.event == event.kind));
                     let largest = scale.shown(scale.largest());
-                    let detail = format!("expected from -{largest} to {largest}, because the board orders equal scores");
+                    let detail =
+                        format!("expected from -{largest} to {largest}, because the board orders equal scores");
                     FieldFault::Invalid { field: field.unwrap_or_else(|| "type".into()), detail }
                 })?;
                 Ok(Some((subject, Change::Amount(number))))
@@ -255,7 +256,9 @@ impl Edition {
             _ if self.definition.mode == Mode::FromFirst => Some(NoSamples::FromFirst),
             _ if self.windows().len() > 1 => Some(NoSamples::FurtherWindows),
             Kind::Min | Kind::Max => self.kept_slots().map(|_| NoSamples::ExtremeOfAllTime),
-            Kind::TimedSum(_) => (!self.main().is_all_time() || self.kept_slots().is_some()).then_some(NoSamples::Times),
+            Kind::TimedSum(_) => {
+                (!self.main().is_all_time() || self.kept_slots().is_some()).then_some(NoSamples::Times)
+            }
             Kind::Sum | Kind::Mean | Kind::Last => None,
         }
     }

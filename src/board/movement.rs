@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Calendar, Definition, DefinitionError, Mode, Span, Subject, Timestamp, WindowLength};
+use super::{Calendar, Definition, DefinitionError, Mode, Ranks, Span, Subject, Timestamp, WindowLength};
 
 /// The instants just before which lines show their ranks beside the present ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -108,12 +108,16 @@ impl EarlierRanks {
     }
 
     /// Returns the ranks of the first lines of a ranking, given with their scores, best first. Lines of one score have one
-    /// rank.
-    pub fn of_lines<S: PartialEq>(at: Timestamp, lines: impl IntoIterator<Item = (S, Option<Subject>)>) -> Self {
+    /// rank, unless ranks are ordinal.
+    pub fn of_lines<S: PartialEq>(
+        at: Timestamp,
+        of: Ranks,
+        lines: impl IntoIterator<Item = (S, Option<Subject>)>,
+    ) -> Self {
         let (mut ranks, mut last) = (Vec::<EarlierRank>::new(), None);
         for (score, subject) in lines.into_iter().take(Self::MOST) {
             let rank = match (&last, ranks.last()) {
-                (Some(last), Some(EarlierRank { rank, .. })) if *last == score => *rank,
+                (Some(last), Some(EarlierRank { rank, .. })) if *last == score && of == Ranks::Shared => *rank,
                 _ => ranks.len() as u64 + 1,
             };
             last = Some(score);
@@ -267,7 +271,7 @@ mod tests {
     fn ranks_of_ties_are_shared() {
         let lines = [(9, "a"), (7, "c"), (7, "b"), (4, "d")];
         let lines = lines.map(|(score, name)| (score, Some(subject(name))));
-        let ranks = EarlierRanks::of_lines(t("2026-01-02T10:00:00Z"), lines);
+        let ranks = EarlierRanks::of_lines(t("2026-01-02T10:00:00Z"), Ranks::Shared, lines);
         let of = |ranks: &EarlierRanks| ["a", "b", "c", "d", "e"].map(|name| ranks.rank_of(&subject(name)));
         assert_eq!(of(&ranks), [Some(1), Some(2), Some(2), Some(4), None]);
         // The ranks of the others stay.
@@ -281,7 +285,7 @@ mod tests {
     #[test]
     fn no_more_than_a_thousand_lines_are_kept() {
         let lines = (0..1_500).map(|line| (line, Some(subject(&line.to_string()))));
-        let ranks = EarlierRanks::of_lines(t("2026-01-02T10:00:00Z"), lines);
+        let ranks = EarlierRanks::of_lines(t("2026-01-02T10:00:00Z"), Ranks::Shared, lines);
         assert_eq!(ranks.rank_of(&subject("999")), Some(1_000));
         assert_eq!(ranks.rank_of(&subject("1000")), None);
         assert!(ranks.memory_bytes() > 100_000 && ranks.memory_bytes() < 250_000, "{}", ranks.memory_bytes());

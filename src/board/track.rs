@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{
     Aggregate, Amount, Averaging, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation,
-    KeyBound, Kind, Layout, Metric, Mode, Order, Packed, Placement, Scale, Span, Stamp, Timestamp, Value, Window,
-    WindowLength, WindowSlots,
+    KeyBound, Kind, Layout, Metric, Mode, Order, Packed, Placement, Ranks, Scale, Span, Stamp, Timestamp, Value,
+    Window, WindowLength, WindowSlots,
 };
 
 /// A day, in milliseconds.
@@ -119,7 +119,8 @@ impl Track {
     fn check_bounds(&self) -> Result<(), DefinitionError> {
         let most = self.scale.largest_within(self.slot_bound());
         if self.scale.has_times() && most == Amount(0) {
-            let why = "leaves no room for a score in one slot: choose a coarser precision, such as first:1m, or fewer slots";
+            let why =
+                "leaves no room for a score in one slot: choose a coarser precision, such as first:1m, or fewer slots";
             return Err(DefinitionError::Misplaced { key: "ties", why });
         }
         if self.key_bound().is_some_and(|keys| keys.most == 0 || most == Amount(0)) {
@@ -270,6 +271,11 @@ impl Track {
 
     pub fn order(&self) -> Order {
         self.edition.order
+    }
+
+    /// Returns whether subjects that tie share a rank, or each line has a rank of its own.
+    pub fn ranks(&self) -> Ranks {
+        self.edition.ranks
     }
 
     pub fn decimals(&self) -> Decimals {

@@ -10,8 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
-    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Ranks, Season, Span, Split,
-    Stamp, Starts, TieBreak, Ties,
+    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Ranks, Season, Span,
+    Split, Stamp, Starts, TieBreak, Ties,
 };
 use crate::service::IdCost;
 

@@ -13,7 +13,7 @@ use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{cursor, object, response, schemas};
-use crate::board::{BoardTrack, Order, RankingTiers, Shown, Subject, Tie};
+use crate::board::{BoardTrack, Order, RankingTiers, Ranks, Shown, Subject, Tie};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
@@ -286,7 +286,7 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
     let mut last = None;
     for (position, (value, subject, rank, tier)) in (1..).zip(ranked) {
         let rank_among = match last {
-            Some((rank, last_value)) if last_value == value => rank,
+            Some((rank, last_value)) if last_value == value && track.ranks() == Ranks::Shared => rank,
             _ => position,
         };
         last = Some((rank_among, value));

@@ -12,7 +12,8 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{response, schemas};
 use crate::board::{
-    Aggregate, Amount, Averaging, Decimals, RankingTiers, Shown, Subject, Tie, Timestamp, Track, Value, Visibility, Window,
+    Aggregate, Amount, Averaging, Decimals, RankingTiers, Shown, Subject, Tie, Timestamp, Track, Value, Visibility,
+    Window,
 };
 use crate::service::About;
 

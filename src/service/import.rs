@@ -6,7 +6,8 @@ use super::import_tracks::{Receivers, receivers};
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    Aggregate, Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject, Tie, Timestamp, Track,
+    Aggregate, Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject, Tie, Timestamp,
+    Track,
 };
 use crate::store::{Content, ImportBegun, ImportId, Merged, Piece};
 

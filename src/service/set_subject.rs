@@ -111,7 +111,11 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
     };
     let scale = board.scale();
     // A time is not in the number yet.
-    let is_beyond = if scale.has_times() { scale.amount(amount).0.abs() > scale.largest_within(bound).0 } else { amount.0.abs() > bound.0 };
+    let is_beyond = if scale.has_times() {
+        scale.amount(amount).0.abs() > scale.largest_within(bound).0
+    } else {
+        amount.0.abs() > bound.0
+    };
     if is_beyond {
         let bound = scale.shown(scale.largest_within(bound));
         return refused(board.kind().field(), format!("the board takes numbers from -{bound} to {bound}"));

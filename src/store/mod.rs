@@ -17,7 +17,8 @@
 //!   the merged sketches. Where the value is [`Kind::absent`](crate::board::Kind::absent), the subject is not in the
 //!   ranking. When every slot has expired at once, the ranking is empty at once.
 //! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` board.
-//!   Ranks are competition ranks (1, 2, 2, 4).
+//!   Ranks are competition ranks (1, 2, 2, 4) or, with [ordinal](crate::board::Ranks) ranks, those of the lines (1, 2, 3, 4).
+//!   In several partitions, the ordinal ranks of a look-up are of an instant after that of its scores.
 //! - **Last seen.** For each value, COUNT_DISTINCT stores the time when it was last seen, and counts the value in the
 //!   slot of that time only. So the slots of any window that ends now add up to its distinct values. An event that is
 //!   not newer than the stored time changes nothing. A retraction wins against an event of the same time, and leaves a

@@ -42,7 +42,7 @@ pub struct Unreadable {
 /// One line of a ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// The competition rank, from 1.
+    /// The rank, from 1.
     pub rank: u64,
     pub subject: Subject,
     pub score: Value,
@@ -83,7 +83,8 @@ pub struct Standing {
     pub rank: Option<u64>,
     /// Whether the subject is in the ranking. Always [`Visible`](Visibility::Visible) on an unranked board.
     pub visibility: Visibility,
-    /// The number of ranked subjects with a strictly better score: percentile = 100 x (total − better) / total.
+    /// The number of ranked subjects with a better rank, or with a strictly better score: percentile = 100 x (total − better)
+    /// / total.
     pub better: u64,
     /// The number of ranked subjects whose score is not worse, if the subject has a rank and the track
     /// [counts ties](BoardTrack::counts_ties).

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use super::finding::{self, Finder, FoundLine, TOGETHER};
 use super::hidden::{self, HiddenLines, KnownLines};
 use super::sheet::{Head, LINES, LineSheet};
-use crate::board::{BoardTrack, Frame, Packed, Percentile, Subject, Value, Visibility};
+use crate::board::{BoardTrack, Frame, Packed, Percentile, Ranks, Subject, Value, Visibility};
 use crate::store::{
     self, AtScore, Distribution, Lookup, Page, PageStart, Ranked, SheetId, Sheets, Standing, Store, StoreError,
     compare_scores,
@@ -64,6 +64,12 @@ impl<'a> Reading<'a> {
         self.hidden.shown_before(self.packed.lines)
     }
 
+    /// Returns the number of shown lines that have a better rank than a line, of which the first with its score is given
+    /// too.
+    fn ranked_before(&self, line: u64, tied_from: u64) -> u64 {
+        self.hidden.shown_before(if self.track().ranks() == Ranks::Ordinal { line } else { tied_from })
+    }
+
     fn compare(&self, a: Value, b: Value) -> Ordering {
         compare_scores(a, b, self.track().order())
     }
@@ -115,7 +121,7 @@ impl<'a> Reading<'a> {
                         }
                         let subject = line.subject.map_or_else(|| Subject::removed(number), Subject::from_stored);
                         items.push(Ranked {
-                            rank: self.hidden.shown_before(tied_from) + 1,
+                            rank: self.ranked_before(number, tied_from) + 1,
                             subject,
                             score: line.score,
                         });
@@ -180,7 +186,7 @@ impl<'a> Reading<'a> {
             not_worse.push(counted);
         }
         let rank = |found: &Option<FoundLine>| {
-            found.filter(|_| with_ranks).map(|found| self.hidden.shown_before(found.tied_from) + 1)
+            found.filter(|_| with_ranks).map(|found| self.ranked_before(found.line, found.tied_from) + 1)
         };
         Ok(Lookup {
             frame: self.frame,
@@ -196,7 +202,7 @@ impl<'a> Reading<'a> {
         let visibility = self.hidden.subjects.get(subject).copied().unwrap_or(Visibility::Visible);
         let absent = self.track().kind().absent();
         let better = match (found, absent) {
-            (Some(found), _) => self.hidden.shown_before(found.tied_from),
+            (Some(found), _) => self.ranked_before(found.line, found.tied_from),
             (None, Some(score)) => self.better(score).await?,
             // Any score is better than none.
             (None, None) => self.total(),

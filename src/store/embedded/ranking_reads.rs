@@ -9,7 +9,9 @@ use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::track_data::TrackData;
-use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, Percentile, RankingKey, Subject, Timestamp, Value};
+use crate::board::{
+    Aggregate, Amount, BoardTrack, Frame, Order, Percentile, RankingKey, Ranks, Subject, Timestamp, Value,
+};
 use crate::store::{
     AtScore, Distribution, Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange,
 };
@@ -28,6 +30,7 @@ struct OneRanking<'a> {
     group: u32,
     /// Its positions among the entries of the track.
     positions: Range<usize>,
+    ranks: Ranks,
     counts_ties: bool,
 }
 
@@ -41,7 +44,8 @@ impl<'a> OneRanking<'a> {
             Some(None) => (UNGROUPED, 0..0),
             Some(Some(group)) => (group, ranking.positions_of(group)),
         };
-        Self { order: track.order(), data, frame, group, positions, counts_ties: track.counts_ties() }
+        let (order, ranks, counts_ties) = (track.order(), track.ranks(), track.counts_ties());
+        Self { order, data, frame, group, positions, ranks, counts_ties }
     }
 
     fn len(&self) -> usize {
@@ -86,6 +90,20 @@ impl<'a> OneRanking<'a> {
         count as u64
     }
 
+    /// Returns the number of ranked subjects that have a better rank than the one of this name with this sort key, which
+    /// need not be in the ranking. O(log n).
+    fn count_before(&self, sort_key: i64, name: &str) -> u64 {
+        if self.ranks == Ranks::Shared || self.positions.is_empty() {
+            return self.count_better(sort_key);
+        }
+        let Holdings { ranking, subjects, .. } = &self.data.holdings;
+        let count = match self.order {
+            Order::Desc => self.positions.end - ranking.position_after(self.group, sort_key, name, subjects),
+            Order::Asc => ranking.position_from(self.group, sort_key, name, subjects) - self.positions.start,
+        };
+        count as u64
+    }
+
     /// Returns the number of ranked subjects with the score of this sort key or a better one. O(log n).
     fn count_not_worse(&self, sort_key: i64) -> u64 {
         if self.positions.is_empty() {
@@ -108,6 +126,7 @@ impl<'a> OneRanking<'a> {
             // Every ranked subject has a score, so this never returns early.
             let Some(score) = traits.score_of_sort_key(entry.score()) else { return };
             let rank = match items.last() {
+                _ if self.ranks == Ranks::Ordinal => (offset + index) as u64 + 1,
                 Some(last) if last.score == score => last.rank,
                 Some(_) => (offset + index) as u64 + 1,
                 // Only the first line can share its rank with lines before the page.
@@ -222,7 +241,7 @@ pub(super) fn lookup(
         let sort_key = Some(sort_key).filter(|sort_key| is_visible && *sort_key != traits.absent_sort_key());
         scores.push(sort_key.and_then(|sort_key| traits.score_of_sort_key(sort_key)));
         let sort_key = sort_key.filter(|_| with_ranks);
-        ranks.push(sort_key.map(|sort_key| ranking.count_better(sort_key) + 1));
+        ranks.push(sort_key.map(|sort_key| ranking.count_before(sort_key, subject.as_str()) + 1));
         not_worse.push(sort_key.filter(|_| track.counts_ties()).map(|sort_key| ranking.count_not_worse(sort_key)));
     }
     Lookup { frame, total: ranking.len() as u64, scores, ranks, not_worse }
@@ -245,7 +264,7 @@ pub(super) fn score(data: &TrackData, subject: &Subject) -> Option<Value> {
 /// Returns the position of one subject. O(log n + slots).
 pub(super) fn standing(track: &BoardTrack, data: &TrackData, frame: Frame, subject: &Subject) -> Standing {
     let (ranking, holdings) = (OneRanking::of(track, data, frame), &data.holdings);
-    let subject = track.stored(subject);
+    let (name, subject) = (subject, track.stored(subject));
     let sort_key = holdings.sort_key_of(subject.as_str().into());
     let ranked = sort_key != holdings.traits.absent_sort_key();
     let visibility = holdings.visibility_of(subject.as_str());
@@ -253,6 +272,7 @@ pub(super) fn standing(track: &BoardTrack, data: &TrackData, frame: Frame, subje
     let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
         None if !ranked => ranking.len() as u64,
+        _ if ranked => ranking.count_before(sort_key, name.as_str()),
         _ => ranking.count_better(sort_key),
     };
     Standing {

@@ -165,7 +165,10 @@ pub async fn scores_are_bounded_in_each_slot_whatever_their_time_is(site: Site) 
         let most = board.scale().largest_within(board.edition().main().slot_bound()).0;
         assert_eq!(most, 174_761);
         let outcomes = site
-            .add(&board, vec![item(&board, "a", most), item(&board, "a", 1), item(&board, "b", -most), item(&board, "b", -1)])
+            .add(
+                &board,
+                vec![item(&board, "a", most), item(&board, "a", 1), item(&board, "b", -most), item(&board, "b", -1)],
+            )
             .await;
         let are_refused: Vec<bool> = outcomes.iter().map(|outcome| *outcome == refused).collect();
         assert_eq!(are_refused, [false, true, false, true]);

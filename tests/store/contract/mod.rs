@@ -35,6 +35,7 @@ mod means;
 mod merging;
 mod moderation;
 mod movement;
+mod ordinal;
 mod packing;
 mod passing;
 mod places;
@@ -263,6 +264,9 @@ contract! {
         packing::an_audit_finds_damaged_sheets_and_repairs_what_follows_from_others,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
+        ordinal::each_line_has_a_rank_of_its_own_in_every_read,
+        ordinal::ordinal_ranks_are_those_of_one_key,
+        ordinal::earlier_ranks_are_ordinal_too,
         second_keys::sums_add_up_scores_and_second_keys,
         second_keys::second_keys_are_bounded_in_each_slot,
         second_keys::extremes_and_newest_values_have_the_key_of_their_item,

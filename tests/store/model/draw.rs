@@ -5,7 +5,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rolltop::board::{
     Board, Cover, Decimals, Definition, FurtherWindow, Generation, Key, Kind, Mode, ModerationChange, Movement,
-    NotCounted, Order, Stamp, Visibility, WindowLength,
+    NotCounted, Order, Ranks, Stamp, Visibility, WindowLength,
 };
 use rolltop::store::TableName;
 
@@ -111,6 +111,9 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     } else if rng.random_bool(0.25) {
         let ties = pick(rng, &["first", "last", "first:1m", "last:100ms", "first:1ms"]).parse().ok();
         wanted = if_allowed(Definition { ties, ..wanted.clone() }, wanted);
+    }
+    if rng.random_bool(0.2) {
+        wanted = if_allowed(Definition { ranks: Ranks::Ordinal, ..wanted.clone() }, wanted);
     }
     wanted
 }

@@ -17,8 +17,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
     Board, BoardName, BoardTrack, Calendar, Counted, EarlierRanks, Edition, EventId, Frame, Moderation,
-    ModerationChange, ModerationList, Order, Percentile, RankingKey, SourceNumber, Subject, Timestamp, Track, Value,
-    Visibility, Window,
+    ModerationChange, ModerationList, Order, Percentile, RankingKey, Ranks, SourceNumber, Subject, Timestamp, Track,
+    Value, Visibility, Window,
 };
 use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
@@ -200,7 +200,7 @@ impl HeldBoard {
                 let frame = frame_at(&held.track, before);
                 let is_of_boundary = held.track.head_before(at, now) == Some(frame.window.head);
                 let lines = held.ranking(&frame, None).into_iter().map(|line| (line.score, Some(line.subject)));
-                let known = || EarlierRanks::of_lines(at, lines);
+                let known = || EarlierRanks::of_lines(at, held.track.ranks(), lines);
                 held.noted = Some(Arc::new(if is_of_boundary { known() } else { EarlierRanks::unknown(at) }));
             }
         }
@@ -458,7 +458,11 @@ impl Store for Oracle {
             let ranking = held.ranking(&frame, track.key());
             let stored = &*track.stored(subject);
             let score = held.score(&frame, stored);
+            let is_ordinal = held.track.ranks() == Ranks::Ordinal && held.track.kind().ranks(score);
             let is_better = |line: &&Ranked| match held.track.order() {
+                // Of equal scores those with the greater, or the smaller, names are before it.
+                Order::Desc if is_ordinal => (Some(line.score), &line.subject) > (score, subject),
+                Order::Asc if is_ordinal => (Some(line.score), &line.subject) < (score, subject),
                 Order::Desc => Some(line.score) > score,
                 Order::Asc => Some(line.score) < score,
             };

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rolltop::board::{Aggregate, Frame, Mode, Order, RankingKey, Subject, Timestamp, Value, Window};
+use rolltop::board::{Aggregate, Frame, Mode, Order, RankingKey, Ranks, Subject, Timestamp, Value, Window};
 use rolltop::store::{Ranked, Result, SlotContents, SlotQuery, SlotRange, StoreError};
 
 use super::distinct::LastSeen;
@@ -54,7 +54,7 @@ impl Held {
         let mut ranking: Vec<Ranked> = Vec::with_capacity(lines.len());
         for (place, (score, subject)) in lines.into_iter().enumerate() {
             let rank = match ranking.last() {
-                Some(before) if before.score == score => before.rank,
+                Some(before) if before.score == score && self.track.ranks() == Ranks::Shared => before.rank,
                 _ => place as u64 + 1,
             };
             let subject = if key.is_some() { subject.clone().without_key() } else { subject.clone() };

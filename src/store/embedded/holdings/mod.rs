@@ -420,8 +420,8 @@ impl Holdings {
     pub(super) fn first_ranks(&self, track: &Track, at: Timestamp) -> EarlierRanks {
         let line = |entry: Entry| (entry.score(), Some(Subject::from_stored(self.subjects.text(entry.id))));
         match track.order() {
-            Order::Desc => EarlierRanks::of_lines(at, self.ranking.descending(0).map(line)),
-            Order::Asc => EarlierRanks::of_lines(at, self.ranking.ascending(0).map(line)),
+            Order::Desc => EarlierRanks::of_lines(at, track.ranks(), self.ranking.descending(0).map(line)),
+            Order::Asc => EarlierRanks::of_lines(at, track.ranks(), self.ranking.ascending(0).map(line)),
         }
     }
 

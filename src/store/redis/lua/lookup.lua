@@ -3,7 +3,7 @@
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking
 -- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get the subjects' ranks,
---       `ties` to also count ties, or '', `near`: number of lines to return on each side of each given score, number of `subjects`; then the
+--       `ties` to also count ties, or '', with ` lines` after it where each line has a rank of its own, `near`: number of lines to return on each side of each given score, number of `subjects`; then the
 --       subjects, then any number of scores
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked; then, with ranks, for
 --       each subject the number of subjects with a better score, 0 if it is not ranked; then, with ties, for each subject
@@ -38,10 +38,14 @@ local function add_counts(of_score)
     reply[#reply + 1] = counts[score]
   end
 end
-if ARGV.ranks ~= '' then
+if string.find(ARGV.ranks, ' lines$') then
+  for i = 1, SUBJECTS do
+    reply[#reply + 1] = call(ASCENDING and 'ZRANK' or 'ZREVRANK', SORTED, ARGV[FIXED_ARGUMENTS + i]) or 0
+  end
+elseif ARGV.ranks ~= '' then
   add_counts(better_than)
 end
-if ARGV.ranks == 'ties' then
+if string.find(ARGV.ranks, '^ties') then
   add_counts(not_worse_than)
 end
 local near = tonumber(ARGV.near)

@@ -23,6 +23,8 @@ pub(in crate::store::redis) struct Around<X> {
     /// The number of lines of all partitions with a strictly better score than the subject's, or than `absent` if it
     /// has none.
     pub better: u64,
+    /// The number of lines of all partitions before the subject's place.
+    pub before: u64,
     /// The number of lines of all partitions before the first one here, or 0 if there is none.
     pub first: u64,
     /// The lines around the subject, including its own. Empty if the subject is not ranked.
@@ -105,7 +107,7 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
             let better = region.better_than(target.score);
             let first = if lines.is_empty() { 0 } else { first };
             let Located { score, visibility, extra } = located;
-            let found = Around { score, visibility, better, first, lines, extra };
+            let found = Around { score, visibility, better, before: position, first, lines, extra };
             return Ok(Merged { frame, versions, total: region.total(), found });
         }
         grow(order, &region.segments, &target, radius, &mut sizes);

@@ -18,6 +18,7 @@
 //! | scores of given subjects | [`scores`] | 1 |
 //! | scores and ranks of given subjects | [`scores`] | 1 to find the scores, and 1; more if scores change between them |
 //! | the numbers of lines that are not worse than given scores | [`ties`] | 1 |
+//! | the ranks of given subjects where each line has its own | [`ranks`] | 1 after that of their scores |
 //!
 //! # What is exact
 //! - The contribution of a partition to an answer is of one instant of that partition. For a page at a large offset and
@@ -35,6 +36,7 @@ mod deep;
 mod further;
 mod known;
 mod one_head;
+mod ranks;
 mod region;
 mod samples;
 mod scores;
@@ -48,6 +50,7 @@ use std::sync::Arc;
 pub(super) use self::around::{Around, around};
 pub(super) use self::known::KnownPage;
 pub(super) use self::one_head::of_one_head;
+pub(super) use self::ranks::ranks;
 #[cfg(test)]
 use self::samples::sample_positions;
 pub(super) use self::scores::scores;

@@ -3,7 +3,7 @@
 
 use super::question::{FARTHEST, LEAST, Read, Seen, add_ranking};
 use super::share::{Stamp, StampedShare};
-use crate::board::{Kind, RankingKey, Track};
+use crate::board::{Kind, RankingKey, Ranks, Track};
 use crate::store::Place;
 use crate::store::redis::merge::{Between, Sampled, Scored, Scores, Stretch};
 use crate::store::redis::reply::Reply;
@@ -30,7 +30,7 @@ impl Read for Scores {
     fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         call.key(&moment.part.keys.ranking);
         add_ranking(moment.part, key, call);
-        call.arg("ranks", ranks_asked(self.ranks, self.ties));
+        call.arg("ranks", ranks_asked(self.ranks, self.ties, &moment.part.track));
         call.arg("near", self.near).arg("subjects", self.subjects.len());
         call.all(&*self.subjects);
         call.all(self.better_than.iter().map(|score| score_text(Some(*score))));
@@ -58,11 +58,13 @@ impl Read for Scores {
 }
 
 /// Returns the argument that says whether a script counts ranks, and ties with them.
-pub(super) fn ranks_asked(ranks: bool, ties: bool) -> &'static str {
-    match (ranks, ties) {
-        (true, true) => "ties",
-        (true, false) => "ranks",
-        (false, _) => "",
+pub(super) fn ranks_asked(ranks: bool, ties: bool, of: &Track) -> &'static str {
+    match (ranks, ties, of.ranks()) {
+        (true, true, Ranks::Shared) => "ties",
+        (true, false, Ranks::Shared) => "ranks",
+        (true, true, Ranks::Ordinal) => "ties lines",
+        (true, false, Ranks::Ordinal) => "ranks lines",
+        (false, ..) => "",
     }
 }
 

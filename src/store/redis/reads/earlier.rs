@@ -45,7 +45,7 @@ pub(in crate::store::redis) async fn earlier_ranks(
     let is_of_one_boundary = said.iter().all(|noted| noted.at == Some(at));
     let lines: Option<Vec<_>> = said.into_iter().map(|noted| noted.lines).collect();
     Ok(Some(Arc::new(match lines.filter(|_| is_of_one_boundary) {
-        Some(lines) => EarlierRanks::of_lines(at, merged(track.order(), lines)),
+        Some(lines) => EarlierRanks::of_lines(at, track.ranks(), merged(track.order(), lines)),
         None => EarlierRanks::unknown(at),
     })))
 }

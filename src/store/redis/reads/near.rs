@@ -17,7 +17,7 @@ use super::question::{FARTHEST, Peek, Read, Seen, add_ranking, cells};
 use super::share::{About, Excerpt, Stamp, StampedShare};
 use super::slot_range::Range;
 use super::subject::positioned;
-use crate::board::{Frame, Kind, Order, RankingKey, Subject, Track};
+use crate::board::{Frame, Order, RankingKey, Ranks, Subject, Track};
 use crate::store::redis::merge::{Center, Located, Near};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
@@ -77,7 +77,8 @@ impl Read for Near {
             }
             Center::Position(_) | Center::Place { .. } => None,
         };
-        let said = Excerpt { total, first, items: read_lines(reply, kind, first, better)?, not_worse, subject };
+        let said =
+            Excerpt { total, first, items: read_lines(reply, &moment.part.track, first, better)?, not_worse, subject };
         Ok(StampedShare { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 
@@ -166,7 +167,7 @@ fn read_first(
     let total = Reply::new(redis::Value::Array(vec![total]))?.count()?;
     let items = match near.after {
         0 => Lines::default(),
-        _ => read_lines(&mut Reply::new(items)?, moment.part.track.kind(), 0, 0)?,
+        _ => read_lines(&mut Reply::new(items)?, &moment.part.track, 0, 0)?,
     };
     Ok(Some(StampedShare {
         frame,
@@ -176,12 +177,13 @@ fn read_first(
 }
 
 /// Reads lines that begin at position `first` (from 0). `better` subjects are strictly better than the first line.
-fn read_lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Lines, ServerFailure> {
+fn read_lines(reply: &mut Reply, track: &Track, first: u64, better: u64) -> Result<Lines, ServerFailure> {
     let mut items: Vec<Ranked> = Vec::with_capacity(reply.len() / 2);
     let mut place = first;
     while !reply.is_empty() {
-        let (subject, score) = (reply.subject()?, reply.line_score(kind)?);
+        let (subject, score) = (reply.subject()?, reply.line_score(track.kind())?);
         let rank = match items.last() {
+            _ if track.ranks() == Ranks::Ordinal => place + 1,
             None => better + 1,
             Some(before) if before.score == score => before.rank,
             Some(_) => place + 1,

@@ -11,7 +11,7 @@ use super::pages::{CachedPage, Extent};
 use super::question::{Question, Read};
 use super::share::{About, Excerpt, Stamp, StampedShare};
 use super::status::{keys_of, status_of};
-use crate::board::{RankingKey, Subject, Timestamp, Value};
+use crate::board::{RankingKey, Ranks, Subject, Timestamp, Value};
 use crate::store::redis::merge::{
     self, Between, Center, KnownPage, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted,
     of_one_head,
@@ -20,7 +20,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
-use crate::store::{Keys, Lookup, Page, PageStart, Standing, Status, TextRange};
+use crate::store::{Keys, Lookup, Page, PageStart, Place, Ranked, Standing, Status, TextRange};
 
 /// A reader of a ranking of a board.
 pub(super) struct Spread<'a> {
@@ -160,6 +160,10 @@ impl Spread<'_> {
             (None, Some(held)) => return Ok(Page { frame, total, ..held.page.clone() }),
             (None, None) => return Err(ServerFailure::Corrupt("a page without lines".to_owned())),
         };
+        let items = match first_part.track.ranks() {
+            Ranks::Shared => items,
+            Ranks::Ordinal => (first + 1..).zip(items).map(|(rank, line)| Ranked { rank, ..line }).collect(),
+        };
         let last: Vec<Value> = items.last().map(|line| line.score).into_iter().collect();
         let not_worse = self.ties(frame.window.head, &last).await?.and_then(|counted| counted.first().copied());
         // Lines that have left since are still on the page.
@@ -177,7 +181,8 @@ impl Spread<'_> {
         let (own, absent) = (self.parts.number_of(subject), track.kind().absent());
         let around = merge::around(self, track.order(), own, subject, absent.unwrap_or(Value::ZERO), 0, true).await;
         let merge::Merged { frame, total, found, .. } = around.map_err(failure)?;
-        let merge::Around { score, visibility, better, extra, .. } = found;
+        let merge::Around { score, visibility, better, before, extra, .. } = found;
+        let better = if score.is_some() && track.ranks() == Ranks::Ordinal { before } else { better };
         let rank = score.filter(|_| visibility.sees_rank()).map(|_| better + 1);
         let ranked: Vec<Value> = score.filter(|_| rank.is_some()).into_iter().collect();
         let not_worse = self.ties(frame.window.head, &ranked).await?.and_then(|counted| counted.first().copied());
@@ -213,6 +218,12 @@ impl Spread<'_> {
             scores[place] = score;
             ranks[place] = better.map(|better| better + 1);
             not_worse[place] = counted;
+        }
+        if with_ranks && self.count() > 1 && self.parts.first().track.ranks() == Ranks::Ordinal {
+            let places = || subjects.iter().zip(&scores).map(|(subject, score)| (subject, *score));
+            let places = places().map(|(subject, score)| Some(Place { score: score?, subject: subject.clone() }));
+            // Boxed, because every read would have room for what only these boards need.
+            ranks = Box::pin(merge::ranks(self, frame.window.head, total, places.collect())).await.map_err(failure)?;
         }
         let ranked: Vec<Value> = scores.iter().flatten().filter(|_| with_ranks).copied().collect();
         if let Some(counted) = self.ties(frame.window.head, &ranked).await? {

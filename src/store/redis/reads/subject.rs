@@ -225,7 +225,7 @@ pub(super) fn call_together(
         call.key(part.keys.slot(*start));
     }
     add_ranking(part, question.key.as_ref(), call);
-    call.arg("ranks", ranks_asked(first.with_rank, first.ties));
+    call.arg("ranks", ranks_asked(first.with_rank, first.ties, &part.track));
     call.arg("subjects", all.len()).arg("capped", if capped { "capped" } else { "" });
     call.all(subjects());
     Some((&SUBJECTS, range))
