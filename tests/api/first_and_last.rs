@@ -232,3 +232,87 @@ async fn successors_and_copies_have_the_times() {
     let refused = client.send_with(Method::POST, "/v1/boards/other/contents", kind, contents.clone()).await;
     assert!(refused.text.contains("'ties'"), "{refused:?}");
 }
+
+#[actix_web::test]
+async fn a_period_has_the_same_lines_before_and_after_it_is_packed() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let season = json!({"every": "1d", "archive": 3});
+    let definition =
+        json!({"metric": "SUM(all, solve, points, team)", "season": season, "ties": "first", "ranks": "ordinal"});
+    define(client, "contest", definition).await;
+    for (team, time) in [("ants", "09:00:00"), ("bees", "08:00:00"), ("cats", "08:00:00"), ("dogs", "07:00:00")] {
+        solve(client, team, 7, time).await;
+    }
+    solve(client, "eels", 9, "09:30:00").await;
+    let times = [
+        line(1, "eels", 9, "09:30:00"),
+        line(2, "dogs", 7, "07:00:00"),
+        line(3, "cats", 7, "08:00:00"),
+        line(4, "bees", 7, "08:00:00"),
+        line(5, "ants", 7, "09:00:00"),
+    ];
+    assert_eq!(items(client, "/v1/boards/contest/rankings").await, times);
+    client.set_clock("2026-01-03T05:00:00Z").await;
+    let path = "/v1/boards/contest/rankings?period=2026-01-02";
+    assert_eq!(items(client, path).await, times);
+    client.put("/v1/boards/contest/subjects/cats/hidden", json!({})).await;
+    let mut shown = vec![times[0].clone(), times[1].clone()];
+    shown.extend([line(3, "bees", 7, "08:00:00"), line(4, "ants", 7, "09:00:00")]);
+    let looked = json!({"subjects": ["bees", "ants", "cats"]});
+    for _ in 0..2 {
+        assert_eq!(items(client, path).await, shown);
+        let found = client.post("/v1/boards/contest/rankings/lookup?period=2026-01-02", looked.clone()).await.body;
+        let of =
+            |key: &str| found["items"].as_array().unwrap().iter().map(|line| line[key].clone()).collect::<Vec<_>>();
+        assert_eq!(of("rank"), [json!(3), json!(4), Value::Null], "{found}");
+        assert_eq!(of("rank_among"), [json!(1), json!(2), Value::Null], "{found}");
+        assert_eq!(of("percentile")[..2], [json!(50.0), json!(25.0)], "{found}");
+        let standing = client.get("/v1/boards/contest/subjects/ants?period=2026-01-02").await.body;
+        assert_eq!((&standing["rank"], &standing["percentile"]), (&json!(4), &json!(25.0)), "{standing}");
+        assert_eq!(standing["tie"], at("09:00:00"));
+        site.pack("contest").await;
+    }
+    client.delete("/v1/boards/contest/subjects/dogs").await;
+    shown[1] = json!({"rank": 2, "subject": null, "score": 7, "tie": at("07:00:00")});
+    assert_eq!(items(client, path).await, shown, "a removed subject leaves its line");
+}
+
+#[actix_web::test]
+async fn lines_with_ordinal_ranks_are_numbered_in_their_order() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let definition = json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "ranks": "ordinal"});
+    define(client, "posts", definition.clone()).await;
+    client.count("posts", &["a", "b", "b", "c", "d", "e", "e"]).await;
+    let ranks = |answer: &Value| {
+        let items = answer["items"].as_array().unwrap().iter();
+        items
+            .map(|line| (line["rank"].as_u64().unwrap(), line["subject"].as_str().unwrap().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    let expected: Vec<(u64, String)> = (1..).zip(["e", "b", "d", "c", "a"].map(ToOwned::to_owned)).collect();
+    let mut paged = Vec::new();
+    let mut next = Some("/v1/boards/posts/rankings?limit=2".to_owned());
+    while let Some(path) = next {
+        let page = client.get(&path).await.body;
+        paged.extend(ranks(&page));
+        next = page["next"].as_str().map(|cursor| format!("/v1/boards/posts/rankings?limit=2&cursor={cursor}"));
+    }
+    assert_eq!(paged, expected);
+    let around = client.get("/v1/boards/posts/subjects/c/neighbors?radius=1").await.body;
+    assert_eq!(ranks(&around), expected[2..]);
+    let tiers = json!({"tiers": [{"name": "podium", "rank": 3}]});
+    assert_eq!(client.put("/v1/boards/posts/tiers", tiers).await.status, 200);
+    let on_podium = items(client, "/v1/boards/posts/rankings").await;
+    assert_eq!(on_podium.iter().filter(|line| line["tier"] == "podium").count(), 3);
+    let shown = client.put("/v1/boards/posts?dry_run=true", definition).await.body;
+    assert_eq!((&shown["ranks"], shown.get("ties")), (&json!("ordinal"), None), "{shown}");
+    for definition in [
+        json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "ranked": false, "ranks": "ordinal"}),
+        json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "ranks": "dense"}),
+    ] {
+        let refused = client.put("/v1/boards/b", definition).await;
+        assert!(refused.status == 422 && refused.text.contains("ranks"), "{refused:?}");
+    }
+}

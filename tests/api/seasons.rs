@@ -332,14 +332,6 @@ async fn impossible_seasons_are_refused() {
     }
 }
 
-/// Packs the ended periods, as the scheduler does.
-async fn pack(site: &Site) {
-    // The first to ask notices that a period has ended.
-    site.client.get("/v1/boards/b/rankings?period=previous").await;
-    let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
-    assert!(site.service().pack_periods(&board).await.unwrap());
-}
-
 #[actix_web::test]
 async fn a_removed_subject_leaves_its_line_in_a_packed_period() {
     let site = with_days().await;
@@ -349,7 +341,7 @@ async fn a_removed_subject_leaves_its_line_in_a_packed_period() {
     }
     client.set_clock("2026-01-03T02:00:00Z").await;
     sell(client, "a", 1).await;
-    pack(&site).await;
+    site.pack("b").await;
     let removed = client.delete("/v1/boards/b/subjects/b").await;
     assert_eq!(removed.status, 200, "{removed:?}");
     let path = "/v1/boards/b/rankings?period=previous";
@@ -396,7 +388,7 @@ async fn the_first_lines_of_a_period_are_kept() {
         sell(client, who, amount).await;
     }
     client.set_clock("2026-01-03T01:00:00Z").await;
-    pack(&site).await;
+    site.pack("b").await;
     let page = client.get("/v1/boards/b/rankings?period=previous").await.body;
     assert_eq!((page["items"].as_array().unwrap().len(), &page["total"]), (2, &json!(3)));
     let found = client.post("/v1/boards/b/rankings/lookup?period=previous", json!({"subjects": ["a", "c"]})).await;
@@ -425,7 +417,7 @@ async fn a_damaged_period_is_named_with_the_way_out() {
     }
     client.set_clock("2026-01-03T02:00:00Z").await;
     sell(client, "a", 1).await;
-    pack(&site).await;
+    site.pack("b").await;
     let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
     let track = board.each_period().nth(1).unwrap().main_track();
     let change = async |id: SheetId, from: &str, to: &str| {

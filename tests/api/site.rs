@@ -110,6 +110,14 @@ impl Site {
         Service::new(self.store.clone())
     }
 
+    /// Packs the ended periods of a board, as the scheduler does.
+    pub async fn pack(&self, board: &str) {
+        // The first to ask notices that a period has ended.
+        self.client.get(&format!("/v1/boards/{board}/rankings?period=previous")).await;
+        let board = self.store.board(&BoardName::parse(board).unwrap()).await.unwrap().unwrap();
+        assert!(self.service().pack_periods(&board).await.unwrap());
+    }
+
     /// With a board that counts likes of posts over 24 slots of an hour.
     pub async fn with_board(board: &str) -> Site {
         let site = Site::new().await;
