@@ -190,6 +190,8 @@ mod tests {
             min_samples: 2,
             prior: serde_json::from_str(r#"{"mean":3.5,"weight":10}"#).unwrap(),
             tie_break: serde_json::from_str(r#"{"most":10,"order":"asc"}"#).unwrap(),
+            ties: Some("first".parse().unwrap()),
+            ranks: crate::board::Ranks::Ordinal,
             max_values: Some(2),
             max_keys: Some(2),
             stamp: Stamp::End,

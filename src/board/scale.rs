@@ -98,18 +98,19 @@ impl Split {
         1 << self.bits
     }
 
-    /// Returns the number with the sum of two scores and with the later of two times. Both are exact numbers, so nothing
-    /// overflows.
+    /// Returns the number with the sum of two scores and with the later of two times. One that is beyond the exact range,
+    /// which no board holds, need not be right.
     pub fn joined(self, a: i64, b: i64) -> i64 {
         let [key, other] = [a, b].map(|number| self.key(number));
-        a - key + (b - other) + if key.abs() >= other.abs() { key } else { other }
+        let later = if key.abs() >= other.abs() { key } else { other };
+        (a - key).saturating_add(b - other).saturating_add(later)
     }
 
     /// Returns the number of a subject of whose parts one was replaced by another one, or `None` if that depends on the other
     /// parts: the replaced one had the latest time, and has an earlier one now.
     pub fn replaced(self, all: i64, old: i64, new: i64) -> Option<i64> {
         let [latest, before, after] = [all, old, new].map(|number| self.key(number).abs());
-        (after >= before || before < latest).then(|| self.joined(all - (old - self.key(old)), new))
+        (after >= before || before < latest).then(|| self.joined(all.saturating_sub(old - self.key(old)), new))
     }
 
     /// Returns the greatest score whose number is within a bound, whatever its time.
@@ -121,7 +122,8 @@ impl Split {
     /// its score, and without its time if no other part has a later one.
     pub fn without(self, all: i64, part: i64) -> i64 {
         let [key, of_part] = [all, part].map(|number| self.key(number));
-        all - key - (part - of_part) + if of_part.abs() >= key.abs() { 0 } else { key }
+        let later = if of_part.abs() >= key.abs() { 0 } else { key };
+        (all - key).saturating_sub(part - of_part).saturating_add(later)
     }
 }
 
@@ -284,6 +286,39 @@ mod tests {
         );
     }
 
+    fn timed(ties: &str, order: Order) -> Scale {
+        Scale::new(Decimals::default(), order, None, Some(ties.parse().unwrap()))
+    }
+
+    #[test]
+    fn better_times_are_better_numbers() {
+        use Order::{Asc, Desc};
+        let [early, late] =
+            ["2026-11-30T10:00:00.900Z", "2026-11-30T10:00:01Z"].map(|at| Timestamp::parse(at).unwrap());
+        for (ties, order) in [("first", Desc), ("last", Desc), ("first", Asc), ("last", Asc)] {
+            let scale = timed(ties, order);
+            for score in [-8_388_607, -1, 0, 1, 8_388_607] {
+                let plain = scale.number(Amount(score), 0).unwrap();
+                let [first, last] = [early, late].map(|at| scale.timed(plain, at));
+                assert_eq!((first > last) == (order == Desc), ties == "first", "{ties} {order:?} {score}");
+                assert_eq!([first, last].map(|number| scale.amount(number)), [Amount(score); 2]);
+                assert!([first, last].iter().all(|number| number.0.abs() <= EXACT_MAX));
+                assert_eq!(scale.tie(last), Some(Tie::Time(late)));
+                assert_eq!(scale.tie(first).unwrap().to_string(), "2026-11-30T10:00:00Z");
+                assert_eq!(scale.tie(plain), None);
+            }
+            assert_eq!((scale.largest(), scale.number(Amount(8_388_608), 0)), (Amount(8_388_607), None));
+            assert_eq!(scale.number(Amount(7), 5), scale.number(Amount(7), 0), "a second key is no time");
+        }
+        for (ties, largest) in [("first:1ms", 8_191), ("last:100ms", 524_287), ("first:1m", 268_435_455)] {
+            assert_eq!(timed(ties, Desc).largest(), Amount(largest), "{ties}");
+        }
+        for time in ["1970-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"] {
+            let number = timed("first", Desc).timed(Amount(0), Timestamp::parse(time).unwrap());
+            assert_eq!(number, Amount(0), "{time} is no time");
+        }
+    }
+
     #[test]
     fn the_largest_amount_takes_every_key() {
         for most in [1, 10, 4_194_303, TieBreak::MOST] {
@@ -301,6 +336,36 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_sum_with_its_newest_time_follows_from_each_change(
+            cells in prop::collection::vec((-9..9i64, 0..5i64), 1..12), changed: prop::sample::Index,
+            to in (-9..9i64, 0..5i64), ties in prop::sample::select(vec!["first", "last", "first:1ms"]),
+        ) {
+            let (split, _, is_reversed) = timed(ties, Order::Desc).times().unwrap();
+            // Slots are of five steps each; a cell without a time has the step 0.
+            let number = |slot: usize, (score, step): (i64, i64)| {
+                let step = if step == 0 { 0 } else { 5 * slot as i64 + step };
+                score * split.size() + if is_reversed { -step } else { step }
+            };
+            let numbers: Vec<i64> = cells.iter().enumerate().map(|(slot, cell)| number(slot, *cell)).collect();
+            let all = |of: &[i64]| of.iter().fold(0, |all, cell| split.joined(all, *cell));
+            let score = cells.iter().map(|(score, _)| score).sum::<i64>();
+            let newest = numbers.iter().map(|cell| split.key(*cell).abs()).max().unwrap();
+            prop_assert_eq!((split.score(all(&numbers)), split.key(all(&numbers)).abs()), (score, newest));
+            let backward = numbers.iter().rev().fold(0, |all, cell| split.joined(all, *cell));
+            prop_assert_eq!(backward, all(&numbers), "in any order");
+            for oldest in 0..numbers.len() {
+                prop_assert_eq!(split.without(all(&numbers[oldest..]), numbers[oldest]), all(&numbers[oldest + 1..]));
+            }
+            let (at, mut changes) = (changed.index(numbers.len()), numbers.clone());
+            changes[at] = number(at, to);
+            if let Some(after) = split.replaced(all(&numbers), numbers[at], changes[at]) {
+                prop_assert_eq!(after, all(&changes));
+            } else {
+                prop_assert!(split.key(changes[at]).abs() < split.key(numbers[at]).abs());
+            }
+        }
+
         #[test]
         fn sums_and_maxima_of_numbers_are_those_of_the_pairs(
             pairs in prop::collection::vec((-1_000..1_000i64, 0..100i64), 1..40), reversed: bool,

@@ -161,3 +161,31 @@ impl fmt::Display for Tie {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_are_read_as_they_are_written() {
+        for text in ["first", "last", "first:1ms", "last:100ms", "first:1m"] {
+            assert_eq!(text.parse::<Ties>().unwrap().to_string(), text);
+        }
+        assert_eq!("last:1s".parse::<Ties>().unwrap().to_string(), "last");
+        for wrong in ["", "First", "first:", "first:2s", "first:1s:1s", ":1s", "first 1s"] {
+            let error = wrong.parse::<Ties>().unwrap_err().to_string();
+            assert!(error.contains("first:100ms"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_step_and_the_last_one_are_times() {
+        let steps = Steps { length: 1_000, last: (1 << 30) - 1 };
+        let at = |millis: i64| steps.at(Timestamp::from_millis(millis));
+        assert_eq!([at(0), at(Steps::FIRST), at(Steps::FIRST + 999)], [0; 3]);
+        assert_eq!([at(Steps::FIRST + 1_000), at(Steps::FIRST + 1_999)], [1; 2]);
+        let last = Steps::FIRST + steps.last * 1_000;
+        assert_eq!([at(last), at(last + 999), at(last + 1_000), at(i64::MAX)], [steps.last, steps.last, 0, 0]);
+        assert!(steps.time(steps.last).to_string().starts_with("2054-01"));
+    }
+}

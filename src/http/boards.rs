@@ -455,7 +455,7 @@ pub(super) async fn audit(call: Call) -> Result<HttpResponse, Problem> {
     Ok(response::json(&Audit {
         subjects_checked: report.subjects_checked,
         differences: report.differences,
-        worst: response::score(scale, report.worst),
+        worst: Some(report.worst.shown(scale.decimals)),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         missing_slots: report.missing_slots,

@@ -10,8 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
-    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Prior, Ranks, Season, Span,
-    Split, Stamp, Starts, TieBreak, Ties,
+    Board, BoardEdition, BoardName, Cover, Definition, Kind, Metric, Mode, Movement, Order, Prior, Ranks, Season, Span,
+    Stamp, Starts, TieBreak, Ties,
 };
 use crate::service::IdCost;
 
@@ -195,9 +195,10 @@ fn notes(edition: &BoardEdition) -> Vec<String> {
         .filter(|window| !window.is_calendar())
         .filter_map(|window| Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?)));
     let of_keys = edition.tracks().iter().filter_map(|track| track.note_of_keys());
-    let of_times = edition.kind().split() != Split::default();
-    let of_times = of_times.then(|| {
-        "ties: who may take items back, or add small ones, moves the time of any subject; let only those write who are trusted with it".to_owned()
+    let of_times = matches!(edition.kind(), Kind::TimedSum(_)).then(|| {
+        "ties: an item that is taken back leaves its time, and any item moves the time of its subject; let only callers write whom you \
+         trust"
+            .to_owned()
     });
     let of_amounts = definition.metric.terms.notes(definition.decimals);
     coarse.chain(of_amounts).chain(of_keys).chain(of_times).chain(definition.notes_of_weeks()).collect()

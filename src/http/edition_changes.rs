@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::definition::DefinitionShown;
 use super::state::HttpState;
-use crate::board::{BoardEdition, Definition, Metric, Tiers, WindowLength};
+use crate::board::{BoardEdition, Cover, Definition, Metric, NoSamples, Tiers, WindowLength};
 use crate::service::DualRunState;
 
 /// What changes for readers when an edition becomes the board.
@@ -84,13 +84,22 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
         stops.push(format!("queries and rules by the metric {}: it is not that of the edition", old.metric));
     }
     if old.tie_break != new.tie_break {
-        stops.push(match new.tie_break {
-            Some(_) => "items without the second key that its tie_break asks for: they are rejected".to_owned(),
-            None => "the second key: lines have none, and increments with tie_break are rejected".to_owned(),
+        stops.push(match (&new.tie_break, new.ties) {
+            (Some(_), _) => "items without the second key that its tie_break asks for: they are rejected".to_owned(),
+            (None, Some(_)) => {
+                "the second key: lines have a time, and increments with tie_break are rejected".to_owned()
+            }
+            (None, None) => "the second key: lines have none, and increments with tie_break are rejected".to_owned(),
         });
     }
     if old.ties.is_some() && new.ties.is_none() {
-        stops.push("the times of lines: equal scores are ordered by name".to_owned());
+        stops.push("the times of lines: equal scores have another order".to_owned());
+    }
+    if before.refuses_samples().is_none() && after.refuses_samples() == Some(NoSamples::Times) {
+        stops.push("samples: its ties need the time of each item".to_owned());
+    }
+    if !before.scale().has_keys() && after.scale().has_keys() && new.cover == Cover::Full {
+        stops.push("edge=weighted: what orders equal scores is not known for a fraction of a slot".to_owned());
     }
     let counts_events = new.kind().is_sum() && new.metric.terms.count_events();
     if old.metric.terms != new.metric.terms && !new.kind().counts_values() && !counts_events {

@@ -14,7 +14,7 @@ use crate::service::{LineTiers, Lines, Page, tiers_of_lines};
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RankingEntry)]
 pub(super) struct RankingLine<'p> {
-    /// Competition rank (1, 2, 2, 4).
+    /// Rank (1, 2, 2, 4; with ordinal ranks 1, 2, 3, 4).
     #[schema(minimum = 1)]
     pub(super) rank: u64,
     #[schema(schema_with = schemas::subject_or_null)]

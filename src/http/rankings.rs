@@ -179,10 +179,10 @@ pub(super) struct LookupResult {
 /// A given subject with its score and ranks.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LookupEntry {
-    /// Competition rank on the whole board; null if the subject is not ranked, or with `"ranks": false`.
+    /// Rank on the whole board; null if the subject is not ranked, or with `"ranks": false`.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
-    /// Competition rank among the given subjects; null if the subject is not ranked.
+    /// Rank among the given subjects; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank_among: Option<u64>,
     #[schema(schema_with = schemas::subject)]
@@ -263,7 +263,7 @@ fn parse_lookup(body: &[u8], ranks_in_query: bool) -> Result<(Vec<Subject>, bool
     Ok((object::distinct("subjects", &given, most, Subject::parse)?, ranks))
 }
 
-/// Orders the subjects as the board does, with competition ranks. Unranked subjects follow in the order given.
+/// Orders the subjects as the board does, with their ranks. Unranked subjects follow in the order given.
 fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: bool) -> Vec<LookupEntry> {
     let (mut ranked, mut absent) = (Vec::new(), Vec::new());
     // Without ranks nothing is known of tiers.

@@ -68,7 +68,7 @@ pub(super) fn tier() -> ObjectBuilder {
 
 /// The rank of a line at an earlier time. Always optional.
 pub(super) fn rank_before() -> ObjectBuilder {
-    let description = "The competition rank just before the instant `from_as_of`, or in the period before; null if \
+    let description = "The rank just before the instant `from_as_of`, or in the period before; null if \
         the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.";
     let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
     of([Type::Integer, Type::Null], description).format(Some(format)).minimum(Some(1)).maximum(Some(1_000))

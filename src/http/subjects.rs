@@ -29,7 +29,7 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tie, required = false)]
     tie: Option<Tie>,
-    /// Competition rank; null if the subject is not ranked.
+    /// Rank; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
     /// Whether the subject is hidden: it is in no ranking, and has no rank. Absent if it is not, or if it is shadowed.

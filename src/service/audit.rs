@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::archive::{self, Checked};
-use crate::board::{Amount, BoardEdition, BoardTrack, Frame, Value, WindowLength};
+use crate::board::{Amount, BoardEdition, BoardTrack, Frame, Scale, Value, WindowLength};
 use crate::store::{self, AuditCursor, Difference, Store};
 
 /// The largest number of differences that a report lists.
@@ -83,6 +83,7 @@ async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Resu
             took: started.elapsed(),
         });
     }
+    let scale = track.scale();
     let mut cursor = AuditCursor::default();
     let (mut checked, mut differences, mut worst, mut repaired, mut missing_slots) = (0, 0, Value::ZERO, 0, 0);
     let mut examples = Vec::new();
@@ -94,7 +95,7 @@ async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Resu
         repaired += step.repaired;
         missing_slots += step.missing_slots;
         for difference in step.differences {
-            worst = worst.max(distance(&difference));
+            worst = worst.max(distance(&difference, scale));
             if examples.len() < EXAMPLES {
                 examples.push((track.length(), difference));
             }
@@ -119,11 +120,12 @@ async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Resu
     }
 }
 
-/// Returns the distance between a score and the value of its slots.
-fn distance(difference: &Difference) -> Value {
+/// Returns the distance between a score and the value of its slots, in units, without second keys and times.
+fn distance(difference: &Difference, scale: Scale) -> Value {
     match (difference.score.unwrap_or(Value::ZERO), difference.slots.unwrap_or(Value::ZERO)) {
         (Value::Exact(score), Value::Exact(slots)) => {
-            Value::Exact(Amount(score.0.saturating_sub(slots.0).saturating_abs()))
+            let [score, slots] = [score, slots].map(|number| scale.amount(number).0);
+            Value::Exact(Amount(score.saturating_sub(slots).saturating_abs()))
         }
         (score, slots) => Value::Real((score.as_f64() - slots.as_f64()).abs()),
     }

@@ -346,7 +346,7 @@ fn cells(plan: &Result<PlannedQuery>) -> u64 {
     };
     let of_slot = match track.kind() {
         Kind::Sketch => SKETCH,
-        _ => 1,
+        Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => 1,
     };
     u64::from(slots) * of_slot
 }
@@ -435,7 +435,7 @@ fn check_as_of(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         _ if track.is_ranked() => "a ranked board does not keep slots that have left the window",
         _ if track.is_from_first() => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
-        _ => {
+        Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => {
             return match query.over {
                 Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
                 _ => Ok(()),

@@ -16,6 +16,9 @@
 //!   MIN and MAX the best extreme, for LAST the value of the newest slot, for the approximate metric the estimate of
 //!   the merged sketches. Where the value is [`Kind::absent`](crate::board::Kind::absent), the subject is not in the
 //!   ranking. When every slot has expired at once, the ranking is empty at once.
+//! - **Times.** Where [equal scores are ordered by time](crate::board::Ties), the number of COUNT and SUM has the newest
+//!   time of the items in its slots beside their sum. An item of 0 and a retraction have no time. A time leaves with its
+//!   slot. MIN, MAX and LAST have the time of the item whose value counts. A time is never after the store's now.
 //! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` board.
 //!   Ranks are competition ranks (1, 2, 2, 4) or, with [ordinal](crate::board::Ranks) ranks, those of the lines (1, 2, 3, 4).
 //!   In several partitions, the ordinal ranks of a look-up are of an instant after that of its scores.

@@ -67,7 +67,9 @@ impl BytesPerSubject {
             at_most: match track.kind() {
                 Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
                 Kind::Sketch => Some(bytes(kept, kept * FULL, 1)),
-                _ => Some(bytes(kept, 1, kept)),
+                Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
+                    Some(bytes(kept, 1, kept))
+                }
             },
         }
     }

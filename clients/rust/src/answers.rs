@@ -61,7 +61,7 @@ answers! {
 
     /// A line of a ranking.
     Line {
-        /// The rank, from 1. Equal scores have the same.
+        /// The rank, from 1. Lines that tie have the same, unless ranks are ordinal.
         rank: u64,
         /// The subject. None if it was removed from a final period, in which its line keeps its place, so that the
         /// ranks of the others stay.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::board::{
-    BoardName, Event, FieldFault, Position as LogPosition, RankingKey, Shown, SourceName, Subject, Timestamp,
+    BoardName, Event, FieldFault, Position as LogPosition, RankingKey, Shown, SourceName, Subject, Tie, Timestamp,
 };
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
@@ -155,6 +155,9 @@ struct EventScore {
     /// The new score; null if the metric has no value for the subject yet.
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<Tie>,
 }
 
 /// Events, each with the names of its fields that metrics cannot use.
@@ -305,6 +308,7 @@ impl EventsReceipt {
                 by,
                 subject,
                 score: response::score(board.scale(), score),
+                tie: response::tie(board.scale(), score),
             });
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::board::{Board, RankingKey, Shown, Subject, Value};
+use crate::board::{Board, RankingKey, Shown, Subject, Tie, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
 use crate::http::events::{EventRejected, EventsReceipt, SourceReceipt};
@@ -76,6 +76,9 @@ pub(super) struct NewScore {
     /// The new score; null if the metric has no value for the subject yet.
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tie, required = false)]
+    tie: Option<Tie>,
 }
 
 /// Increments or samples.
@@ -147,7 +150,8 @@ impl Receipt {
     fn add_score(&mut self, index: u64, subject: Option<Subject>, score: Option<Value>, board: &Arc<Board>) {
         if let (Some(scores), Some(subject)) = (&mut self.scores, subject) {
             let (by, subject) = subject.split();
-            scores.push(NewScore { index, by, subject, score: response::score(board.scale(), score) });
+            let (tie, score) = (response::tie(board.scale(), score), response::score(board.scale(), score));
+            scores.push(NewScore { index, by, subject, score, tie });
         }
     }
 

@@ -48,7 +48,7 @@ pub(in crate::http) struct ChangedRow {
     /// Position in the view, from 1. Subjects with equal scores have different positions.
     #[schema(minimum = 1, maximum = 100)]
     position: usize,
-    /// Competition rank (1, 2, 2, 4).
+    /// Rank (1, 2, 2, 4; with ordinal ranks 1, 2, 3, 4).
     #[schema(minimum = 1)]
     rank: u64,
     #[schema(schema_with = schemas::subject)]

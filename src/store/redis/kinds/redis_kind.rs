@@ -54,8 +54,8 @@ pub(in crate::store::redis) trait RedisKind: Sync {
     /// Returns whether the metric can have written the cell. Other cells do not count in an audit.
     fn is_sound(&self, cell: &Aggregate) -> bool;
 
-    /// Returns whether scores are computed from totals that are stored beside the ranking. It is `HAS_TOTALS` of the
-    /// kind's part.
+    /// Returns whether totals are stored beside the ranking, for all subjects or for those without a score. It is
+    /// `HAS_TOTALS` of the kind's part.
     fn has_totals(&self) -> bool;
 
     /// Computes the score and the total of one subject from its cells, oldest first, as the scripts store them. With

@@ -65,5 +65,7 @@ mod tests {
         let none = fold(&[cell(2, 7), cell(-2, 8)]);
         assert_eq!((none.score, none.total.as_deref()), (None, Some(&b"-8"[..])));
         assert_eq!(fold(&[]), Folded::default());
+        let largest = (Timestamp::default(), Aggregate::Sum(Amount(i64::MAX)));
+        assert!(fold(&[largest.clone(), largest]).score.is_some(), "damaged cells are no panic");
     }
 }

@@ -58,7 +58,10 @@ for _, track in ipairs(tracks) do
     track.count_keys()
   end
   for i = 1, track.size do
-    track.entries[i] = track.add_time(track.entry_at(i))
+    track.entries[i] = track.entry_at(i)
+  end
+  for i = 1, track.add_time and track.size or 0 do
+    track.add_time(track.entries[i])
   end
   track.fetch(track.entries)
 end

@@ -47,17 +47,20 @@ local function entry_at(number)
   }
 end
 
+-- Adds the time of an item to its number. Nil unless times order equal scores: then the option of the kind ends with
+-- `time:`, the length of a step of time in ms, 1 or -1 if later times are smaller numbers, and the last step. A
+-- retraction takes back a number and no time, and what is no item has its time already. A time that is no step is 0,
+-- which stands for no time. `Steps` in the service knows the same.
+local add_time
 local step, sign, last_step = string.match(ARGV[#ARGV] or '', 'time:(%d+),(%-?1),(%d+)$')
-
--- Adds the time of an item to its number, where times order equal scores: the option of the kind ends with `time:`, the length
--- of a step of time in ms, 1 or -1 if later times are smaller numbers, and the last step. A retraction takes back a number
--- and no time, and what is no item has its time already. A time that is no step is 0, which stands for no time.
-local function add_time(entry)
-  if step and (entry.verb == 'add' or entry.verb == 'set' or entry.verb == 'follow') then
-    local at = math.floor((entry.at - 1577836800000) / step)
-    entry.a = tonumber(entry.a) + (at >= 1 and at <= tonumber(last_step) and sign * at or 0)
+if step then
+  local FIRST, LAST = 1577836800000, tonumber(last_step)
+  function add_time(entry)
+    if entry.verb == 'add' or entry.verb == 'set' or entry.verb == 'follow' then
+      local at = math.floor((entry.at - FIRST) / step)
+      entry.a = tonumber(entry.a) + (at >= 1 and at <= LAST and sign * at or 0)
+    end
   end
-  return entry
 end
 
 -- The number of cells that entries have looked at in addition to their own.

@@ -267,8 +267,18 @@ pub(super) struct Scores {
     pub ties: bool,
     /// The scores, of subjects of any partition, the best first and each once.
     pub better_than: Arc<[Value]>,
+    /// Empty, or the subject of each of these scores, which need not be in order then: to count the lines before their
+    /// places.
+    pub names: Arc<[Subject]>,
     /// The number of lines to return on each side of each of these scores.
     pub near: u64,
+}
+
+impl Scores {
+    /// Asks for the scores of subjects and, if requested, their ranks.
+    pub fn of(subjects: Arc<[Subject]>, ranks: bool) -> Self {
+        Self { subjects, ranks, ties: false, better_than: Arc::default(), names: Arc::default(), near: 0 }
+    }
 }
 
 /// The scores of subjects of a partition, and counts of its lines.
@@ -282,7 +292,7 @@ pub(super) struct Scored {
     pub better_than_subjects: Vec<u64>,
     /// For each subject, the number of lines of the partition whose score is not worse, if requested.
     pub not_worse_than_subjects: Vec<u64>,
-    /// For each of the given scores, the number of lines of the partition with a strictly better one.
+    /// For each of the given scores, the number of lines of the partition with a strictly better one, or before its place.
     pub better: Vec<u64>,
     /// The lines on both sides of each of the given scores, if any were requested.
     pub near: Vec<Stretch>,

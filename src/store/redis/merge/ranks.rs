@@ -1,8 +1,6 @@
 //! The ranks of places where each line has a rank of its own.
 
-use futures_util::future::try_join_all;
-
-use super::{Between, MergeError, PartitionReads, of_one_head};
+use super::{MergeError, PartitionReads, Scores, of_one_head};
 use crate::board::Timestamp;
 use crate::store::Place;
 
@@ -14,13 +12,17 @@ pub(in crate::store::redis) async fn ranks<P: PartitionReads>(
     total: u64,
     places: Vec<Option<Place>>,
 ) -> Result<Vec<Option<u64>>, MergeError<P::Error>> {
+    let asked = || places.iter().flatten();
+    let (names, scores) = (asked().map(|place| place.subject.clone()), asked().map(|place| place.score));
+    let question = Scores { better_than: scores.collect(), names: names.collect(), ..Scores::of([].into(), false) };
     let all: Vec<usize> = (0..partitions.count()).collect();
-    let rank = async |place: Option<Place>| {
-        let Some(place) = place else { return Ok(None) };
-        let question = |_| Between { lo: Some(place.clone()), hi: Some(place.clone()), samples: 0, all_up_to: 0 };
-        let shares = of_one_head(&all, Some(head), question, |round| partitions.between(round)).await?;
-        let before: u64 = shares.iter().map(|share| share.said.before_lo).sum();
+    let shares = of_one_head(&all, Some(head), |_| question.clone(), |round| partitions.scores(round)).await?;
+    let mut at = 0..;
+    let mut rank = |place: Option<Place>| {
+        let Some(at) = place.and_then(|_| at.next()) else { return Ok(None) };
+        let before: Option<u64> = shares.iter().map(|share| share.said.better.get(at).copied()).sum();
+        let before = before.ok_or(MergeError::Impossible("too few counts"))?;
         Ok(Some((before + 1).min(total)))
     };
-    try_join_all(places.into_iter().map(rank)).await
+    places.iter().cloned().map(&mut rank).collect()
 }

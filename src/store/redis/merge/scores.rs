@@ -40,13 +40,7 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
 ) -> MergedRead<P, Vec<Vec<FoundScore>>> {
     let all: Vec<usize> = (0..partitions.count()).collect();
     let own: Vec<usize> = all.iter().copied().filter(|part| !subjects[*part].is_empty()).collect();
-    let question = |subjects: Vec<Subject>, ranks| Scores {
-        subjects: subjects.into(),
-        ranks,
-        ties: false,
-        better_than: Arc::default(),
-        near: 0,
-    };
+    let question = |subjects: Vec<Subject>, ranks| Scores::of(subjects.into(), ranks);
     if let [only] = &mut *subjects {
         let question = question(std::mem::take(only), ranks);
         let round = Round { at_least: None, questions: vec![(0, question)] };

@@ -16,7 +16,7 @@ pub(in crate::store::redis) async fn ties<P: PartitionReads>(
     next.sort_unstable_by(|a, b| compare_scores(*a, *b, order));
     next.dedup();
     let all: Vec<usize> = (0..partitions.count()).collect();
-    let question = Scores { subjects: [].into(), ranks: false, ties: false, better_than: next.clone().into(), near: 0 };
+    let question = Scores { better_than: next.clone().into(), ..Scores::of([].into(), false) };
     let shares = of_one_head(&all, Some(head), |_| question.clone(), |round| partitions.scores(round)).await?;
     let count = |score: &Value| {
         let asked = next_worse(*score, order);

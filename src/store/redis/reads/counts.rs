@@ -30,10 +30,13 @@ impl Read for Scores {
     fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         call.key(&moment.part.keys.ranking);
         add_ranking(moment.part, key, call);
-        call.arg("ranks", ranks_asked(self.ranks, self.ties, &moment.part.track));
-        call.arg("near", self.near).arg("subjects", self.subjects.len());
+        call.arg("ranks", ranks_asked(self.ranks, self.ties)).arg("rank_of", rank_of(&moment.part.track));
+        let has_places = !self.names.is_empty();
+        call.arg("near", if has_places { "places".to_owned() } else { self.near.to_string() });
+        call.arg("subjects", self.subjects.len());
         call.all(&*self.subjects);
         call.all(self.better_than.iter().map(|score| score_text(Some(*score))));
+        call.all(&*self.names);
         &LOOKUP
     }
 
@@ -58,13 +61,19 @@ impl Read for Scores {
 }
 
 /// Returns the argument that says whether a script counts ranks, and ties with them.
-pub(super) fn ranks_asked(ranks: bool, ties: bool, of: &Track) -> &'static str {
-    match (ranks, ties, of.ranks()) {
-        (true, true, Ranks::Shared) => "ties",
-        (true, false, Ranks::Shared) => "ranks",
-        (true, true, Ranks::Ordinal) => "ties lines",
-        (true, false, Ranks::Ordinal) => "ranks lines",
-        (false, ..) => "",
+pub(super) fn ranks_asked(ranks: bool, ties: bool) -> &'static str {
+    match (ranks, ties) {
+        (true, true) => "ties",
+        (true, false) => "ranks",
+        (false, _) => "",
+    }
+}
+
+/// Returns the argument that says what a rank follows from: the score of a line, or the line itself.
+pub(super) fn rank_of(track: &Track) -> &'static str {
+    match track.ranks() {
+        Ranks::Shared => "score",
+        Ranks::Ordinal => "line",
     }
 }
 

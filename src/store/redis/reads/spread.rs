@@ -210,8 +210,10 @@ impl Spread<'_> {
         }
         let (places, shares): (Vec<Vec<usize>>, Vec<Vec<Subject>>) = shares.into_iter().unzip();
         let order = self.parts.first().track.order();
+        // Where each line has a rank of its own, that of a line in several partitions does not follow from its score.
+        let by_line = with_ranks && self.count() > 1 && self.parts.first().track.ranks() == Ranks::Ordinal;
         let merge::Merged { frame, total, found, .. } =
-            merge::scores(self, order, shares, with_ranks).await.map_err(failure)?;
+            merge::scores(self, order, shares, with_ranks && !by_line).await.map_err(failure)?;
         let (mut scores, mut ranks) = (vec![None; subjects.len()], vec![None; subjects.len()]);
         let mut not_worse = vec![None; subjects.len()];
         for (place, (score, better, counted)) in places.into_iter().flatten().zip(found.into_iter().flatten()) {
@@ -219,7 +221,7 @@ impl Spread<'_> {
             ranks[place] = better.map(|better| better + 1);
             not_worse[place] = counted;
         }
-        if with_ranks && self.count() > 1 && self.parts.first().track.ranks() == Ranks::Ordinal {
+        if by_line {
             let places = || subjects.iter().zip(&scores).map(|(subject, score)| (subject, *score));
             let places = places().map(|(subject, score)| Some(Place { score: score?, subject: subject.clone() }));
             // Boxed, because every read would have room for what only these boards need.

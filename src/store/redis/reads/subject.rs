@@ -10,7 +10,7 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::asked::{Asked, Heard, Receiving};
-use super::counts::ranks_asked;
+use super::counts::{rank_of, ranks_asked};
 use super::look::Look;
 use super::pages::Pages;
 use super::question::{Peek, Question, Read, Seen, add_ranking, cells};
@@ -225,7 +225,7 @@ pub(super) fn call_together(
         call.key(part.keys.slot(*start));
     }
     add_ranking(part, question.key.as_ref(), call);
-    call.arg("ranks", ranks_asked(first.with_rank, first.ties, &part.track));
+    call.arg("ranks", ranks_asked(first.with_rank, first.ties)).arg("rank_of", rank_of(&part.track));
     call.arg("subjects", all.len()).arg("capped", if capped { "capped" } else { "" });
     call.all(subjects());
     Some((&SUBJECTS, range))

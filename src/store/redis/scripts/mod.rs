@@ -51,12 +51,13 @@
 //! each kind. A board with two editions has tracks of any two forms, and `fill` is about two tracks of any forms. Each
 //! combination is a script, which is assembled when it is first needed.
 //!
-//! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated
+//! The kinds `sum`, `timed_sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated
 //! state, `acc`, is what cells of a subject come to. Each of these kinds defines:
 //!
 //! | name | meaning |
 //! |---|---|
 //! | `HAS_TOTALS` | whether totals are stored; if not, the score stands for the total |
+//! | `SCORES_ARE_TOTALS` | whether the score is the total too, so that only a subject without a score has one stored |
 //! | `sound(cell)` | returns whether a text is a valid cell |
 //! | `new()`, `read_total(text)` | return the state of no cells, or of a stored total; nil if it is not valid |
 //! | `fold(acc, start, cell)` | adds a cell to the state |

@@ -1,5 +1,6 @@
 -- LAST. Not a script of its own.
 --
+-- ARGV  last: '', or the steps of times where they order equal scores (entries.lua)
 -- verbs  `add` a; `set` a; `merge` a: as `add`, but of two values of the same time the present one stays
 --
 -- A cell is `time,value`: the newest value of the slot and its time in ms. The total is `start,value`: the newest slot

@@ -131,13 +131,7 @@ fn all_parts_count_in_the_same_window() {
 
 #[test]
 fn counts_that_contradict_each_other_are_refused() {
-    let asked = Scores {
-        subjects: [subject("a")].into(),
-        ranks: false,
-        ties: false,
-        better_than: [exact(9), exact(5)].into(),
-        near: 0,
-    };
+    let asked = Scores { better_than: [exact(9), exact(5)].into(), ..Scores::of([subject("a")].into(), false) };
     let said = |total, scores: &[i64], better: &[u64]| Scored {
         total,
         scores: scores.iter().map(|score| Some(exact(*score))).collect(),
