@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{
-    Board, EarlierRanks, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, Window,
+    Board, EarlierRanks, Edition, EditionRole, PeriodName, RankingKey, Ranks, Subject, Tiers, Timestamp, Track, Window,
     WindowLength,
 };
 
@@ -74,7 +74,7 @@ impl BoardTrack {
     /// Returns whether reads of the ranking also count the subjects whose scores are not worse than those that they
     /// return, because tiers depend on it.
     pub fn counts_ties(&self) -> bool {
-        self.tiers.as_ref().is_some_and(|tiers| tiers.count_ties())
+        self.ranks() == Ranks::Shared && self.tiers.as_ref().is_some_and(|tiers| tiers.count_ties())
     }
 
     /// Returns a subject of the ranking as it is stored: [with the key](Subject::in_ranking), if there is one.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{AmountError, BoardTrack, Decimals, Kind, Order, Percentile, Scale, Track, Value};
+use super::{AmountError, BoardTrack, Decimals, Kind, Order, Percentile, Ranks, Scale, Track, Value};
 
 /// The tiers of a board, the best first. They hold for each of its rankings: of each window and of each key.
 ///
@@ -201,6 +201,8 @@ impl<'a> RankingTiers<'a> {
         let bounds = track.tiers()?.0.iter().map(|Tier { name, bound }| {
             let bound = match bound {
                 TierBound::Rank(rank) => Bound::Rank(*rank),
+                // Nobody ties with a line that has a rank of its own.
+                TierBound::Top(share) if track.ranks() == Ranks::Ordinal => Bound::Rank(share.of_rounded_up(total)),
                 TierBound::Top(share) => Bound::Most(share.of_rounded_up(total)),
                 TierBound::Score(text) => Bound::Score(units(text, track.decimals())),
             };

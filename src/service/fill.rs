@@ -14,9 +14,7 @@ use parking_lot::Mutex;
 
 use super::import_tracks::source_of;
 use super::{Result, Service};
-use crate::board::{
-    Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Span, Subject, Timestamp, Track, TrackId,
-};
+use crate::board::{Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Subject, Timestamp, Track, TrackId};
 use crate::store::{self, Content, ContentsCursor, MAX_FILLED, StoreError};
 
 /// The time after which an instance begins a fill that another one has begun and may not end, or again one that failed.
@@ -117,12 +115,12 @@ pub(super) fn pairs(board: &Arc<Board>, as_of: Timestamp) -> Vec<(BoardTrack, Bo
     }
     let sources: Vec<BoardTrack> = from.each_track().collect();
     let pair = |track: BoardTrack| Some((sources.get(source_of(&from, &track, as_of)?)?.clone(), track));
-    to.each_track().filter_map(pair).filter(|(source, track)| has_room(track, source)).collect()
+    to.each_track().filter_map(pair).filter(|(source, track)| has_room(track, source, as_of)).collect()
 }
 
 /// Returns whether what all slots of the source have that are one slot of the track is within its bounds, whatever it is: a
 /// subject that is beyond them would be left out. Where equal scores have no order, bounds are too large to matter.
-fn has_room(track: &Track, source: &Track) -> bool {
+fn has_room(track: &Track, source: &Track, as_of: Timestamp) -> bool {
     let most = |track: &Track| match track.key_bound() {
         Some(keys) => Some(keys.most),
         None if track.scale().has_times() && track.kind().is_sum() => {
@@ -131,10 +129,26 @@ fn has_room(track: &Track, source: &Track) -> bool {
         None => None,
     };
     let (Some(ours), Some(theirs)) = (most(track), most(source)) else { return true };
-    let length = |track: &Track| track.slot().filter(|_| !track.is_all_time()).map_or(1, Span::approximate_millis);
-    // Clock changes and months may make one slot more.
-    let parts = if track.slot() == source.slot() { 1 } else { length(track) / length(source).max(1) + 1 };
-    theirs.saturating_mul(parts) <= ours
+    theirs.saturating_mul(most_parts(track, source, as_of)) <= ours
+}
+
+/// Returns the largest number of slots that the source has at this time, or in the one that comes next, that are one slot of
+/// the track. O(slots of the source).
+fn most_parts(track: &Track, source: &Track, as_of: Timestamp) -> i64 {
+    if track.is_all_time() {
+        return 1;
+    }
+    let window = source.window_at(as_of);
+    let newest = track.calendar().next(track.calendar().slot_of(window.head));
+    let (mut most, mut parts, mut last) = (0, 0, None);
+    let mut start = source.oldest_kept(window.floor);
+    while start < newest {
+        let slot = track.calendar().slot_of(start);
+        parts = if last == Some(slot) { parts + 1 } else { 1 };
+        (most, last) = (most.max(parts), Some(slot));
+        start = source.calendar().next(start);
+    }
+    most
 }
 
 impl Service {

@@ -216,6 +216,26 @@ fn missing(id: ImportId, track: usize, through: u64, last: u64) -> ServiceError 
     ServiceError::ImportRefused { open: Some(id), detail }
 }
 
+/// Returns an error if a number with a time is out of range, or the time is not in its slot: it would not leave with it.
+fn check_time(subject: &Subject, slot: Timestamp, aggregate: &Aggregate, source: &Track) -> Result<()> {
+    let scale = source.scale();
+    let number = match aggregate {
+        Aggregate::Sum(number) | Aggregate::Extreme(number) | Aggregate::Last { value: number, .. } => *number,
+        Aggregate::Mean { .. } | Aggregate::Sketch(_) => return Ok(()),
+    };
+    let (time, score) = (scale.tie(number), scale.amount(number));
+    let detail = match time {
+        Some(Tie::Time(time)) if !(slot..source.calendar().next(slot)).contains(&time) => {
+            format!("the time of '{subject}', {time}, is not in its slot, which begins at {slot}")
+        }
+        _ if scale.has_times() && score.0.unsigned_abs() > scale.largest().0.unsigned_abs() => {
+            format!("the number of '{subject}' is out of range")
+        }
+        _ => return Ok(()),
+    };
+    Err(ServiceError::InvalidContents { line: None, detail })
+}
+
 /// Returns a part of a track of the source as a piece of what a track receives.
 fn piece(part: &ImportPart, source: &Track, track: &Track) -> Result<Piece> {
     let slot_of = |start: Timestamp| -> Result<Timestamp> {
@@ -233,13 +253,8 @@ fn piece(part: &ImportPart, source: &Track, track: &Track) -> Result<Piece> {
     };
     let mut contents = Vec::with_capacity(part.contents.len());
     for (subject, content) in &part.contents {
-        if let Content::Cell { slot, aggregate: Aggregate::Sum(number) } = content
-            && let Some(Tie::Time(time)) = source.scale().tie(*number)
-            && !(*slot..source.calendar().next(*slot)).contains(&time)
-        {
-            // It would not leave with its slot.
-            let detail = format!("the time of '{subject}', {time}, is not in its slot, which begins at {slot}");
-            return Err(ServiceError::InvalidContents { line: None, detail });
+        if let Content::Cell { slot, aggregate } = content {
+            check_time(subject, *slot, aggregate, source)?;
         }
         let content = match content {
             Content::Cell { slot, aggregate } => Content::Cell { slot: slot_of(*slot)?, aggregate: aggregate.clone() },

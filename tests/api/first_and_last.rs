@@ -216,17 +216,20 @@ async fn successors_and_copies_have_the_times() {
         (json!({"ties": "last:1m"}), "none"),
         (json!({"order": "asc"}), "none"),
         (json!({"cover": "full"}), "none"),
+        // Two slots of an hour have room in one of two hours, and three have not.
+        (json!({"metric": "SUM(24h, solve, points, team)", "slot": "3h", "cover": "full"}), "none"),
+        (json!({"slot": "2h", "movement": "1d"}), "running"),
         (json!({"movement": "1h"}), "running"),
     ] {
         let begun = client.put(next, definition(more.clone())).await;
         assert_eq!((begun.status, &begun.body["fill"]["state"]), (201, &json!(state)), "{more} {begun:?}");
-        if state == "none" {
-            assert_eq!(client.delete(next).await.status, 200);
+        if state == "running" {
+            site.tick().await;
+            let filled = client.get("/v1/boards/contest/rankings?of=next").await;
+            assert_eq!(filled.body["items"], json!(expected), "{more} {filled:?}");
         }
+        assert_eq!(client.delete(next).await.status, 200);
     }
-    site.tick().await;
-    let filled = client.get("/v1/boards/contest/rankings?of=next").await;
-    assert_eq!(filled.body["items"], json!(expected), "{filled:?}");
     // The contents of a board, merged into another one.
     let contents = client.send_with(Method::GET, "/v1/boards/contest/contents", &[], "").await.text;
     let kind = &[("content-type", "application/x-ndjson")];
@@ -234,9 +237,21 @@ async fn successors_and_copies_have_the_times() {
     let merged = client.send_with(Method::POST, "/v1/boards/copy/contents", kind, contents.clone()).await;
     assert_eq!(merged.status, 200, "{merged:?}");
     assert_eq!(items(client, "/v1/boards/copy/rankings").await, expected);
+    // A time that is not in its slot would not leave with it.
+    let ants = merged_number(&contents, "ants");
+    let wrong = contents.replace(&ants.to_string(), &(ants + 86_400).to_string());
+    define(client, "wrong", definition(json!({}))).await;
+    let refused = client.send_with(Method::POST, "/v1/boards/wrong/contents", kind, wrong).await;
+    assert!(refused.text.contains("is not in its slot"), "{refused:?}");
     define(client, "other", definition(json!({"ties": "first"}))).await;
     let refused = client.send_with(Method::POST, "/v1/boards/other/contents", kind, contents.clone()).await;
     assert!(refused.text.contains("'ties'"), "{refused:?}");
+}
+
+/// Returns the number that a subject has in contents.
+fn merged_number(contents: &str, subject: &str) -> i64 {
+    let after = contents.split(&format!("[\"{subject}\",")).nth(1).expect("the subject");
+    after.split(']').next().unwrap().parse().expect("a number")
 }
 
 #[actix_web::test]
@@ -312,6 +327,16 @@ async fn lines_with_ordinal_ranks_are_numbered_in_their_order() {
     assert_eq!(client.put("/v1/boards/posts/tiers", tiers).await.status, 200);
     let on_podium = items(client, "/v1/boards/posts/rankings").await;
     assert_eq!(on_podium.iter().filter(|line| line["tier"] == "podium").count(), 3);
+    // The best 60 % are three of five, though the third has as many likes as the last.
+    let tiers = json!({"tiers": [{"name": "gold", "top": 60}]});
+    assert_eq!(client.put("/v1/boards/posts/tiers", tiers).await.status, 200);
+    let tier_of = |line: &Value| line["tier"] == "gold";
+    let golden: Vec<bool> = items(client, "/v1/boards/posts/rankings").await.iter().map(tier_of).collect();
+    assert_eq!(golden, [true, true, true, false, false]);
+    let third = client.get("/v1/boards/posts/subjects/d").await.body;
+    assert_eq!((&third["tier"], &third["percentile"]), (&json!("gold"), &json!(60.0)), "{third}");
+    let looked = client.post("/v1/boards/posts/rankings/lookup", json!({"subjects": ["d", "c"]})).await.body;
+    assert_eq!([&looked["items"][0]["tier"], &looked["items"][1]["tier"]], [&json!("gold"), &Value::Null], "{looked}");
     let shown = client.put("/v1/boards/posts?dry_run=true", definition).await.body;
     assert_eq!((&shown["ranks"], shown.get("ties")), (&json!("ordinal"), None), "{shown}");
     for definition in [

@@ -220,9 +220,10 @@ async fn a_successor_is_filled_only_where_every_second_key_has_room() {
     assert_eq!(client.add("games", item).await.body["accepted"], 1);
     let next = "/v1/boards/games/next";
     for (slot, more, state) in [
-        // One slot more has less room in each, and a slot of two hours has what two had.
+        // One slot more has less room in each, and a slot of two hours has just what two had.
         ("1h", json!({"cover": "full"}), json!("none")),
-        ("2h", json!({}), json!("none")),
+        ("2h", json!({"cover": "full"}), json!("none")),
+        ("2h", json!({}), json!("running")),
         ("1h", json!({"tie_break": {"most": 200_000, "order": "asc"}}), json!("none")),
         ("1h", json!({"order": "asc"}), json!("none")),
         ("1h", json!({"decimals": 0, "movement": "1h"}), json!("running")),
