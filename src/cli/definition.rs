@@ -35,6 +35,9 @@ pub(super) struct DefinitionArgs {
     /// precision of times as first:1ms
     #[arg(long, value_name = "first|last[:PRECISION]")]
     ties: Option<String>,
+    /// Whether subjects that tie share a rank (shared), or each line has a rank of its own (ordinal)
+    #[arg(long, value_name = "shared|ordinal")]
+    ranks: Option<String>,
     /// The day or hour with which slots and periods of a day or longer begin, such as 2026-11-02 or 2026-11-02T05:00
     #[arg(long, value_name = "DAY[THOUR:00]")]
     starts: Option<String>,
@@ -42,7 +45,7 @@ pub(super) struct DefinitionArgs {
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "ties", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "ties", "ranks", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -70,6 +73,7 @@ impl DefinitionArgs {
         }
         definition.extend(self.movement.as_ref().map(|movement| ("movement".to_owned(), json!(movement))));
         definition.extend(self.ties.as_ref().map(|ties| ("ties".to_owned(), json!(ties))));
+        definition.extend(self.ranks.as_ref().map(|ranks| ("ranks".to_owned(), json!(ranks))));
         definition.extend(self.starts.as_ref().map(|starts| ("starts".to_owned(), json!(starts))));
         let others = members("--set", &self.members)?;
         if let Some(name) = others.keys().find(|name| !Definition::KEYS.contains(&name.as_str())) {

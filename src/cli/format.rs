@@ -30,7 +30,7 @@ pub(super) struct Table {
     /// What people see in place of an empty cell.
     for_empty: &'static str,
     /// A line below the table, for people.
-    note: Option<String>,
+    notes: Vec<String>,
     /// Whether it goes on with a table that is printed already, and its header with it.
     is_continued: bool,
 }
@@ -69,7 +69,7 @@ impl Table {
     }
 
     pub(super) fn note(mut self, note: String) -> Self {
-        self.note = Some(note);
+        self.notes.push(note);
         self
     }
 
@@ -93,8 +93,8 @@ impl Table {
         let bold = |line: &str| if colors { format!("\x1b[1m{line}\x1b[0m") } else { line.to_owned() };
         // A table of names and values has no header.
         let header = lines.first().filter(|line| !self.is_continued && !line.is_empty()).map(|line| bold(line));
-        let note = self.note.as_ref().map(|note| printable(note).into_owned());
-        header.into_iter().chain(lines.iter().skip(1).cloned()).chain(note).collect::<Vec<_>>().join("\n")
+        let notes = self.notes.iter().map(|note| printable(note).into_owned());
+        header.into_iter().chain(lines.iter().skip(1).cloned()).chain(notes).collect::<Vec<_>>().join("\n")
     }
 
     /// Writes the table for programs.

@@ -56,11 +56,15 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
                 let from = found.items.iter().map(|line| line.from.map(cell));
                 let table = Table::new(header).rows(found.items.iter().map(row));
                 let table = table.optional_column("tie:", ties).optional_column("tier", tiers);
-                let mut note = ranked(found.total, &found.window, found.period.as_ref(), found.retiring);
-                if found.items.iter().any(|line| line.rank.is_none()) {
-                    note.push_str("\n- is not in the ranking: `rolltop hidden` lists the subjects that are hidden");
+                let note = ranked(found.total, &found.window, found.period.as_ref(), found.retiring);
+                let table = table.optional_column("from:", from).note(note);
+                match found.items.iter().all(|line| line.rank.is_some()) {
+                    true => table,
+                    false => table.note(
+                        "- is not in the ranking: without a score, removed, or hidden (`rolltop hidden` lists those)"
+                            .to_owned(),
+                    ),
                 }
-                table.optional_column("from:", from).note(note)
             })
             .await?;
     }

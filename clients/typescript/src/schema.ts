@@ -324,14 +324,14 @@ export interface components {
         ChangedRow: {
             /**
              * Format: int64
-             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /** @description Position in the view, from 1. Subjects with equal scores have different positions. */
             position: number;
             /**
              * Format: int64
-             * @description Competition rank (1, 2, 2, 4).
+             * @description Rank (1, 2, 2, 4; with ordinal ranks 1, 2, 3, 4).
              */
             rank: number;
             /**
@@ -919,6 +919,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
         };
         /** @description A single event or a batch. */
         EventsBody: components["schemas"]["Event"] | components["schemas"]["EventBatch"];
@@ -1388,7 +1390,7 @@ export interface components {
         LookupEntry: {
             /**
              * Format: int64
-             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /**
@@ -1399,12 +1401,12 @@ export interface components {
             percentile: number | null;
             /**
              * Format: int64
-             * @description Competition rank on the whole board; null if the subject is not ranked, or with `"ranks": false`.
+             * @description Rank on the whole board; null if the subject is not ranked, or with `"ranks": false`.
              */
             rank: number | null;
             /**
              * Format: int64
-             * @description Competition rank among the given subjects; null if the subject is not ranked.
+             * @description Rank among the given subjects; null if the subject is not ranked.
              */
             rank_among: number | null;
             /**
@@ -1581,6 +1583,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /** @description What orders the subject among equal scores: its second key, a whole number, on a board with `tie_break`; its time, RFC 3339, on a board with `ties`. Absent on other boards. */
+            tie?: number | string;
         };
         /** @description The number of shards that a board gets. */
         NewShards: {
@@ -1773,12 +1777,12 @@ export interface components {
         RankingEntry: {
             /**
              * Format: int64
-             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /**
              * Format: int64
-             * @description Competition rank (1, 2, 2, 4).
+             * @description Rank (1, 2, 2, 4; with ordinal ranks 1, 2, 3, 4).
              */
             rank: number;
             /**
@@ -2394,7 +2398,7 @@ export interface components {
             capped?: boolean;
             /**
              * Format: int64
-             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /** @description Whether the subject is hidden: it is in no ranking, and has no rank. Absent if it is not, or if it is shadowed. */
@@ -2406,7 +2410,7 @@ export interface components {
             percentile: number | null;
             /**
              * Format: int64
-             * @description Competition rank; null if the subject is not ranked.
+             * @description Rank; null if the subject is not ranked.
              */
             rank: number | null;
             /**

@@ -85,7 +85,7 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
                 format!("the slot is older than those that this board keeps, {}", kept_slots.length())
             }
             (Mode::Sliding, None) if board.season().is_some() => {
-                format!("the time is in no period that takes items, {}", open_periods(board))
+                format!("the time is in no period that takes items; these are {}", open_periods(board))
             }
             (Mode::Sliding, None) if board.tracks().len() > 1 => {
                 format!("the slot has left every window of this board, even the longest ({})", longest(board))

@@ -159,6 +159,7 @@ class EventScore(TypedDict):
     index: int
     score: Number | None
     subject: str
+    tie: NotRequired[int | str]
 
 
 EventsBody: TypeAlias = Event | EventBatch
@@ -348,6 +349,7 @@ class NewScore(TypedDict):
     index: int
     score: Number | None
     subject: str
+    tie: NotRequired[int | str]
 
 
 class NewShards(TypedDict):
