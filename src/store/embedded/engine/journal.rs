@@ -372,24 +372,20 @@ impl Journal {
         self.report_all_as_unknown();
     }
 
-    /// Records that the disk has confirmed the frames before. `oldest` is the time when the oldest operation was
-    /// appended that was written to the log and is not confirmed.
-    pub(super) fn confirmed(&self, oldest: Option<Instant>) {
+    /// Records that the disk has confirmed frames. `oldest` returns the time when the oldest operation was appended that is
+    /// written to the log and not confirmed. It is called under the lock, so that of this and [`written`](Self::written),
+    /// which two threads call, the later one knows what the earlier one knew: a frame may be confirmed before the thread
+    /// that wrote it records that it is written.
+    pub(super) fn confirmed(&self, oldest: impl FnOnce() -> Option<Instant>) {
         let pending = self.pending.lock();
-        self.admission.confirmed(oldest.or(pending.being_written_since).or(pending.since));
+        self.admission.confirmed(oldest().or(pending.being_written_since).or(pending.since));
     }
 
-    /// Records that operations appended since `since` are not confirmed.
-    pub(super) fn unconfirmed(&self, since: Instant) {
-        let _pending = self.pending.lock();
-        self.admission.unconfirmed_since(since);
-    }
-
-    /// Records that a frame was written whose first operation was appended at `since`.
-    pub(super) fn written(&self, since: Instant) {
+    /// Records that a frame was written. `oldest` is that of [`confirmed`](Self::confirmed).
+    pub(super) fn written(&self, oldest: impl FnOnce() -> Option<Instant>) {
         let mut pending = self.pending.lock();
         pending.being_written_since = None;
-        self.admission.unconfirmed_since(since);
+        self.admission.confirmed(oldest().or(pending.since));
     }
 
     fn report(&self, outcome: AckOutcome, which: impl Fn(&Waiters) -> bool) {
@@ -420,6 +416,35 @@ fn send_outcome(waiting: Vec<Acknowledgement>, outcome: AckOutcome) {
 mod tests {
     use super::*;
     use crate::board::TrackId;
+
+    #[test]
+    fn what_is_confirmed_before_it_is_recorded_as_written_waits_for_nothing() {
+        let journal = Journal::new(Durability::Always, Duration::from_secs(1), "here".to_owned(), 1);
+        let mut operations = LogOperations::of(TrackId(7));
+        operations.advanced(5);
+        let (first, later) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+        for is_confirmed_first in [true, false] {
+            journal.append_at_once(&operations);
+            assert!(journal.take(Instant::now() + Duration::from_secs(60)).0.is_some());
+            match is_confirmed_first {
+                true => journal.confirmed(|| None),
+                false => journal.written(|| Some(first)),
+            }
+            assert!(journal.admission.unconfirmed_for().is_some());
+            match is_confirmed_first {
+                true => journal.written(|| None),
+                false => journal.confirmed(|| None),
+            }
+            assert_eq!(journal.admission.unconfirmed_for(), None, "{is_confirmed_first}");
+        }
+        // What was appended meanwhile, and what was written and is not confirmed, still waits.
+        journal.append_at_once(&operations);
+        journal.written(|| None);
+        assert!(journal.admission.unconfirmed_for().is_some());
+        assert!(journal.take(Instant::now() + Duration::from_secs(60)).0.is_some());
+        journal.written(|| Some(later));
+        assert_eq!(journal.admission.unconfirmed_for(), Some(Duration::ZERO));
+    }
 
     #[test]
     fn what_is_appended_at_once_does_not_wait_for_others() {

@@ -142,8 +142,7 @@ impl LogWriter {
             Ok(()) => {
                 self.logged_confirmed = confirmed;
                 self.progress.frame_written(frame);
-                // A confirmation may have cleared this time while the frame was being written.
-                self.journal.written(since);
+                self.journal.written(|| self.progress.oldest_unconfirmed());
                 true
             }
             Err(error) => {
@@ -179,7 +178,7 @@ impl LogWriter {
                 let through = frames.last().map_or(*confirmed, |frame| frame.sequence);
                 self.progress.continued(segment(appender), appender.current_file(), through);
                 self.retry_at = None;
-                self.journal.confirmed(None);
+                self.journal.confirmed(|| self.progress.oldest_unconfirmed());
                 self.journal.acknowledge(through);
                 self.journal.admission.refuse(RefusalSource::Log, None);
                 true

@@ -45,11 +45,7 @@ impl Syncer {
         match self.sync_files(due) {
             Ok(()) => {
                 if self.progress.synced(due) {
-                    self.journal.confirmed(self.progress.oldest_unconfirmed());
-                    // A frame may have been written in between.
-                    if let Some(since) = self.progress.oldest_unconfirmed() {
-                        self.journal.unconfirmed(since);
-                    }
+                    self.journal.confirmed(|| self.progress.oldest_unconfirmed());
                     self.journal.acknowledge(due.through);
                 }
             }
