@@ -52,7 +52,10 @@ pub(in crate::http) fn numbered(
     board: &Board,
 ) -> Result<Amount, ItemError> {
     const KEY: &str = "tie_break";
-    let key = match (&board.definition().tie_break, given(key)) {
+    let definition = board.definition();
+    let key = match (&definition.tie_break, given(key)) {
+        // Most boards.
+        (None, None) if definition.ties.is_none() => return Ok(amount),
         (None, None) => 0,
         (None, Some(_)) => {
             let detail = "the board has no 'tie_break', so its items have none";

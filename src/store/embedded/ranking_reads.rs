@@ -122,13 +122,14 @@ impl<'a> OneRanking<'a> {
         let Holdings { ranking, subjects, traits, .. } = &self.data.holdings;
         let room = limit.min(self.len().saturating_sub(offset));
         let mut items: Vec<Ranked> = Vec::with_capacity(room);
+        let is_ordinal = self.ranks == Ranks::Ordinal;
         let mut push = |(index, entry): (usize, ranking::Entry)| {
             // Every ranked subject has a score, so this never returns early.
             let Some(score) = traits.score_of_sort_key(entry.score()) else { return };
             let rank = match items.last() {
-                _ if self.ranks == Ranks::Ordinal => (offset + index) as u64 + 1,
-                Some(last) if last.score == score => last.rank,
+                Some(last) if !is_ordinal && last.score == score => last.rank,
                 Some(_) => (offset + index) as u64 + 1,
+                None if is_ordinal => (offset + index) as u64 + 1,
                 // Only the first line can share its rank with lines before the page.
                 None => self.count_better(entry.score()) + 1,
             };
