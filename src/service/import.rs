@@ -220,15 +220,19 @@ fn missing(id: ImportId, track: usize, through: u64, last: u64) -> ServiceError 
 fn check_time(subject: &Subject, slot: Timestamp, aggregate: &Aggregate, source: &Track) -> Result<()> {
     let scale = source.scale();
     let number = match aggregate {
-        Aggregate::Sum(number) | Aggregate::Extreme(number) | Aggregate::Last { value: number, .. } => *number,
-        Aggregate::Mean { .. } | Aggregate::Sketch(_) => return Ok(()),
+        Aggregate::Sum(number) | Aggregate::Extreme(number) | Aggregate::Last { value: number, .. }
+            if scale.has_times() =>
+        {
+            *number
+        }
+        _ => return Ok(()),
     };
-    let (time, score) = (scale.tie(number), scale.amount(number));
-    let detail = match time {
+    let score = scale.amount(number);
+    let detail = match scale.tie(number) {
         Some(Tie::Time(time)) if !(slot..source.calendar().next(slot)).contains(&time) => {
             format!("the time of '{subject}', {time}, is not in its slot, which begins at {slot}")
         }
-        _ if scale.has_times() && score.0.unsigned_abs() > scale.largest().0.unsigned_abs() => {
+        _ if score.0.unsigned_abs() > scale.largest().0.unsigned_abs() => {
             format!("the number of '{subject}' is out of range")
         }
         _ => return Ok(()),

@@ -134,6 +134,25 @@ impl Client {
         assert_eq!(answer.body["accepted"], subjects.len(), "{answer:?}");
     }
 
+    /// Returns the lines of a page.
+    pub async fn items(&self, path: &str) -> Vec<Value> {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body["items"].as_array().unwrap().clone()
+    }
+
+    /// Returns all lines of a ranking, read in pages of this many.
+    pub async fn items_in_pages(&self, path: &str, limit: usize) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut next = Some(format!("{path}?limit={limit}"));
+        while let Some(of_page) = next {
+            let page = self.get(&of_page).await.body;
+            items.extend(page["items"].as_array().unwrap().clone());
+            next = page["next"].as_str().map(|cursor| format!("{path}?limit={limit}&cursor={cursor}"));
+        }
+        items
+    }
+
     pub async fn score(&self, board: &str, subject: &str) -> Value {
         self.get(&format!("/v1/boards/{board}/subjects/{subject}")).await.body["score"].clone()
     }

@@ -22,12 +22,6 @@ async fn solve(client: &Client, team: &str, points: i64, time: &str) {
     assert_eq!(answer.body["accepted"], 1, "{answer:?}");
 }
 
-async fn items(client: &Client, path: &str) -> Vec<Value> {
-    let answer = client.get(path).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.body["items"].as_array().unwrap().clone()
-}
-
 fn line(rank: u64, team: &str, score: i64, time: &str) -> Value {
     json!({"rank": rank, "subject": team, "score": score, "tie": at(time)})
 }
@@ -55,16 +49,9 @@ async fn every_answer_shows_the_time_of_a_score() {
         line(3, "ants", 200, "09:09:00"),
         line(4, "dogs", 10, "09:00:01"),
     ];
-    assert_eq!(items(client, page).await, all);
-    assert_eq!(items(client, "/v1/boards/contest/subjects/ants/neighbors?radius=1").await, all[1..]);
-    let mut paged = Vec::new();
-    let mut next = Some(format!("{page}?limit=1"));
-    while let Some(path) = next {
-        let answer = client.get(&path).await.body;
-        paged.extend(answer["items"].as_array().unwrap().clone());
-        next = answer["next"].as_str().map(|cursor| format!("{page}?limit=1&cursor={cursor}"));
-    }
-    assert_eq!(paged, all);
+    assert_eq!(client.items(page).await, all);
+    assert_eq!(client.items("/v1/boards/contest/subjects/ants/neighbors?radius=1").await, all[1..]);
+    assert_eq!(client.items_in_pages(page, 1).await, all);
     let standing = client.get("/v1/boards/contest/subjects/ants").await.body;
     let shown = ["rank", "score", "tie"].map(|key| standing[key].clone());
     assert_eq!(shown, [json!(3), json!(200), json!(at("09:09:00"))], "{standing}");
@@ -82,7 +69,7 @@ async fn every_answer_shows_the_time_of_a_score() {
     assert_eq!(distribution["ranges"][1]["subjects"], 3, "{distribution}");
     let tiers = json!({"tiers": [{"name": "gold", "score": 200}]});
     assert_eq!(client.put("/v1/boards/contest/tiers", tiers).await.status, 200);
-    let golden = items(client, page).await.iter().filter(|line| line["tier"] == "gold").count();
+    let golden = client.items(page).await.iter().filter(|line| line["tier"] == "gold").count();
     assert_eq!(golden, 3);
 }
 
@@ -106,7 +93,7 @@ async fn increments_samples_and_set_scores_have_times() {
     let now = client.get("/v1/boards/all/rankings").await.body["as_of"].as_str().unwrap().to_owned();
     let bees = json!({"rank": 3, "subject": "bees", "score": 4, "tie": format!("{}Z", &now[..19])});
     let path = "/v1/boards/all/rankings";
-    assert_eq!(items(client, path).await, [line(1, "ants", 4, "09:00:00"), line(2, "cats", 4, "10:00:00"), bees]);
+    assert_eq!(client.items(path).await, [line(1, "ants", 4, "09:00:00"), line(2, "cats", 4, "10:00:00"), bees]);
     let scored =
         client.post("/v1/boards/all/increments?return=score", json!({"subject": "dogs", "at": at("09:00:00")})).await;
     assert_eq!(
@@ -117,10 +104,10 @@ async fn increments_samples_and_set_scores_have_times() {
     // The jury says when a score was reached.
     let sample = json!({"samples": [{"subject": "cats", "amount": 4, "at": at("07:00:00")}]});
     assert_eq!(client.put("/v1/boards/all/samples", sample).await.body["accepted"], 1);
-    assert_eq!(items(client, path).await[0], line(1, "cats", 4, "07:00:00"));
+    assert_eq!(client.items(path).await[0], line(1, "cats", 4, "07:00:00"));
     let set = client.put("/v1/boards/all/subjects/bees", json!({"amount": 4, "at": at("06:30:00")})).await;
     assert_eq!((&set.body["score"], &set.body["tie"]), (&json!(4), &json!(at("06:30:00"))), "{set:?}");
-    assert_eq!(items(client, path).await[0], line(1, "bees", 4, "06:30:00"));
+    assert_eq!(client.items(path).await[0], line(1, "bees", 4, "06:30:00"));
     for (item, code) in [
         (json!({"subject": "a", "amount": 8_388_608}), "amount_out_of_range"),
         (json!({"subject": "a", "amount": 1, "tie_break": 1}), "unknown_field"),
@@ -132,7 +119,7 @@ async fn increments_samples_and_set_scores_have_times() {
     assert_eq!(largest.body["score"], 8_388_607, "{largest:?}");
     let refused = client.put("/v1/boards/all/subjects/zebras", json!({"amount": 8_388_608})).await;
     assert_eq!(refused.status, 422, "{refused:?}");
-    assert_eq!(items(client, path).await[0]["score"], 8_388_607, "a refused score changes nothing");
+    assert_eq!(client.items(path).await[0]["score"], 8_388_607, "a refused score changes nothing");
 }
 
 #[actix_web::test]
@@ -236,7 +223,7 @@ async fn successors_and_copies_have_the_times() {
     define(client, "copy", definition(json!({}))).await;
     let merged = client.send_with(Method::POST, "/v1/boards/copy/contents", kind, contents.clone()).await;
     assert_eq!(merged.status, 200, "{merged:?}");
-    assert_eq!(items(client, "/v1/boards/copy/rankings").await, expected);
+    assert_eq!(client.items("/v1/boards/copy/rankings").await, expected);
     // A time that is not in its slot would not leave with it.
     let ants = merged_number(&contents, "ants");
     let wrong = contents.replace(&ants.to_string(), &(ants + 86_400).to_string());
@@ -273,16 +260,16 @@ async fn a_period_has_the_same_lines_before_and_after_it_is_packed() {
         line(4, "bees", 7, "08:00:00"),
         line(5, "ants", 7, "09:00:00"),
     ];
-    assert_eq!(items(client, "/v1/boards/contest/rankings").await, times);
+    assert_eq!(client.items("/v1/boards/contest/rankings").await, times);
     client.set_clock("2026-01-03T05:00:00Z").await;
     let path = "/v1/boards/contest/rankings?period=2026-01-02";
-    assert_eq!(items(client, path).await, times);
+    assert_eq!(client.items(path).await, times);
     client.put("/v1/boards/contest/subjects/cats/hidden", json!({})).await;
     let mut shown = vec![times[0].clone(), times[1].clone()];
     shown.extend([line(3, "bees", 7, "08:00:00"), line(4, "ants", 7, "09:00:00")]);
     let looked = json!({"subjects": ["bees", "ants", "cats"]});
     for _ in 0..2 {
-        assert_eq!(items(client, path).await, shown);
+        assert_eq!(client.items(path).await, shown);
         let found = client.post("/v1/boards/contest/rankings/lookup?period=2026-01-02", looked.clone()).await.body;
         let of =
             |key: &str| found["items"].as_array().unwrap().iter().map(|line| line[key].clone()).collect::<Vec<_>>();
@@ -296,7 +283,7 @@ async fn a_period_has_the_same_lines_before_and_after_it_is_packed() {
     }
     client.delete("/v1/boards/contest/subjects/dogs").await;
     shown[1] = json!({"rank": 2, "subject": null, "score": 7, "tie": at("07:00:00")});
-    assert_eq!(items(client, path).await, shown, "a removed subject leaves its line");
+    assert_eq!(client.items(path).await, shown, "a removed subject leaves its line");
 }
 
 #[actix_web::test]
@@ -306,32 +293,23 @@ async fn lines_with_ordinal_ranks_are_numbered_in_their_order() {
     let definition = json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "ranks": "ordinal"});
     define(client, "posts", definition.clone()).await;
     client.count("posts", &["a", "b", "b", "c", "d", "e", "e"]).await;
-    let ranks = |answer: &Value| {
-        let items = answer["items"].as_array().unwrap().iter();
-        items
-            .map(|line| (line["rank"].as_u64().unwrap(), line["subject"].as_str().unwrap().to_owned()))
-            .collect::<Vec<_>>()
+    let ranks = |items: &[Value]| {
+        let rank = |line: &Value| (line["rank"].as_u64().unwrap(), line["subject"].as_str().unwrap().to_owned());
+        items.iter().map(rank).collect::<Vec<_>>()
     };
     let expected: Vec<(u64, String)> = (1..).zip(["e", "b", "d", "c", "a"].map(ToOwned::to_owned)).collect();
-    let mut paged = Vec::new();
-    let mut next = Some("/v1/boards/posts/rankings?limit=2".to_owned());
-    while let Some(path) = next {
-        let page = client.get(&path).await.body;
-        paged.extend(ranks(&page));
-        next = page["next"].as_str().map(|cursor| format!("/v1/boards/posts/rankings?limit=2&cursor={cursor}"));
-    }
-    assert_eq!(paged, expected);
-    let around = client.get("/v1/boards/posts/subjects/c/neighbors?radius=1").await.body;
+    assert_eq!(ranks(&client.items_in_pages("/v1/boards/posts/rankings", 2).await), expected);
+    let around = client.items("/v1/boards/posts/subjects/c/neighbors?radius=1").await;
     assert_eq!(ranks(&around), expected[2..]);
     let tiers = json!({"tiers": [{"name": "podium", "rank": 3}]});
     assert_eq!(client.put("/v1/boards/posts/tiers", tiers).await.status, 200);
-    let on_podium = items(client, "/v1/boards/posts/rankings").await;
+    let on_podium = client.items("/v1/boards/posts/rankings").await;
     assert_eq!(on_podium.iter().filter(|line| line["tier"] == "podium").count(), 3);
     // The best 60 % are three of five, though the third has as many likes as the last.
     let tiers = json!({"tiers": [{"name": "gold", "top": 60}]});
     assert_eq!(client.put("/v1/boards/posts/tiers", tiers).await.status, 200);
     let tier_of = |line: &Value| line["tier"] == "gold";
-    let golden: Vec<bool> = items(client, "/v1/boards/posts/rankings").await.iter().map(tier_of).collect();
+    let golden: Vec<bool> = client.items("/v1/boards/posts/rankings").await.iter().map(tier_of).collect();
     assert_eq!(golden, [true, true, true, false, false]);
     let third = client.get("/v1/boards/posts/subjects/d").await.body;
     assert_eq!((&third["tier"], &third["percentile"]), (&json!("gold"), &json!(60.0)), "{third}");

@@ -1,7 +1,6 @@
 //! Movement: the rank at an earlier time that each kind of answer shows.
 
 use reqwest::Method;
-use rolltop::board::BoardName;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -114,12 +113,6 @@ async fn lines_show_the_rank_in_the_period_before() {
     assert_eq!(shown(&ended["items"]), [("c", Some(0))]);
 }
 
-/// Packs the ended periods, as the scheduler does.
-async fn pack(site: &Site) {
-    let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
-    assert!(site.service().pack_periods(&board).await.unwrap());
-}
-
 #[actix_web::test]
 async fn ranks_in_the_period_before_follow_from_its_page_and_not_from_when_it_was_read() {
     let orders = [(false, false), (true, false), (false, true), (true, true)];
@@ -143,8 +136,7 @@ async fn ranks_in_the_period_before_follow_from_its_page_and_not_from_when_it_wa
         };
         let before = if is_read { Some(ranks().await) } else { None };
         if is_packed {
-            client.get("/v1/boards/b/rankings?period=previous").await;
-            pack(&site).await;
+            site.pack("b").await;
             let after = if is_read { Some(ranks().await) } else { None };
             assert_eq!(before, after, "{what}");
         }
@@ -159,7 +151,7 @@ async fn ranks_in_the_period_before_follow_from_its_page_and_not_from_when_it_wa
             assert_eq!(ranks().await, expected, "{what}, hidden");
         }
         if !is_packed {
-            pack(&site).await;
+            site.pack("b").await;
             assert_eq!(ranks().await, expected, "{what}, hidden and packed");
         }
         client.delete("/v1/boards/b/subjects/a/hidden").await;

@@ -25,12 +25,6 @@ async fn play(client: &Client, player: &str, points: f64, seconds: i64) {
     assert_eq!(answer.body["accepted"], 1, "{answer:?}");
 }
 
-async fn items(client: &Client, path: &str) -> Vec<Value> {
-    let answer = client.get(path).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.body["items"].as_array().unwrap().clone()
-}
-
 fn line(rank: u64, player: &str, score: f64, tie: i64) -> Value {
     let score = if score.fract() == 0.0 { json!(score as i64) } else { json!(score) };
     json!({"rank": rank, "subject": player, "score": score, "tie": tie})
@@ -46,16 +40,9 @@ async fn every_answer_shows_score_and_second_key() {
     }
     let page = "/v1/boards/games/rankings";
     let all = [line(1, "c", 3.5, 390), line(1, "a", 3.5, 390), line(3, "b", 3.5, 400), line(4, "d", -1.0, 5)];
-    assert_eq!(items(client, page).await, all);
-    assert_eq!(items(client, "/v1/boards/games/subjects/b/neighbors?radius=1").await, all[1..]);
-    let mut paged = Vec::new();
-    let mut next = Some(format!("{page}?limit=1"));
-    while let Some(path) = next {
-        let answer = client.get(&path).await.body;
-        paged.extend(answer["items"].as_array().unwrap().clone());
-        next = answer["next"].as_str().map(|cursor| format!("{page}?limit=1&cursor={cursor}"));
-    }
-    assert_eq!(paged, all);
+    assert_eq!(client.items(page).await, all);
+    assert_eq!(client.items("/v1/boards/games/subjects/b/neighbors?radius=1").await, all[1..]);
+    assert_eq!(client.items_in_pages(page, 1).await, all);
     let standing = client.get("/v1/boards/games/subjects/a").await.body;
     assert_eq!(["rank", "score", "tie"].map(|key| standing[key].clone()), [json!(1), json!(3.5), json!(390)]);
     assert_eq!(standing["slots"][0]["count"], 3.5, "{standing}");
@@ -88,7 +75,7 @@ async fn tiers_and_distributions_are_about_scores() {
     let tiers = json!({"tiers": [{"name": "gold", "score": 5}, {"name": "zero", "score": 0}]});
     assert_eq!(client.put("/v1/boards/games/tiers", tiers).await.status, 200);
     let tier = |line: &Value| line["tier"].clone();
-    let of_lines: Vec<Value> = items(client, "/v1/boards/games/rankings").await.iter().map(tier).collect();
+    let of_lines: Vec<Value> = client.items("/v1/boards/games/rankings").await.iter().map(tier).collect();
     assert_eq!(of_lines, [json!("gold"), json!("gold"), json!("zero"), json!("zero"), Value::Null]);
     let answer = client.get("/v1/boards/games/distribution?scores=-5,0,5&percentiles=50").await.body;
     let numbers: Vec<_> = answer["ranges"].as_array().unwrap().iter().map(|range| range["subjects"].clone()).collect();
@@ -105,7 +92,7 @@ async fn items_need_a_second_key_within_its_range() {
     assert_eq!(took.body["accepted"], 1, "{took:?}");
     let back = json!({"subject": "a", "amount": 1, "tie_break": 20, "retract": true, "at": "2026-01-02T10:00:00Z"});
     assert_eq!(add(back).await.body["accepted"], 1);
-    assert_eq!(items(client, "/v1/boards/games/rankings").await, [line(1, "a", 1.0, 40)]);
+    assert_eq!(client.items("/v1/boards/games/rankings").await, [line(1, "a", 1.0, 40)]);
     for (item, code, says) in [
         (json!({"subject": "a", "amount": 2}), "invalid_value", "the field 'tie_break' is missing"),
         (json!({"subject": "a", "amount": 2, "tie_break": 480_001}), "invalid_amount", "from -480000 to 480000"),
@@ -146,15 +133,15 @@ async fn items_need_a_second_key_within_its_range() {
         let of_board = &refused.body["rejected"][0];
         assert_eq!((&of_board["field"], &of_board["detail"]), (&json!("seconds"), &json!(detail)), "{refused:?}");
     }
-    assert_eq!(items(client, "/v1/boards/games/rankings").await, [line(1, "a", 1.0, 40)]);
+    assert_eq!(client.items("/v1/boards/games/rankings").await, [line(1, "a", 1.0, 40)]);
     let set = client.put("/v1/boards/games/subjects/a", json!({"amount": 7.5, "tie_break": 99})).await;
     assert_eq!((&set.body["score"], &set.body["tie"]), (&json!(7.5), &json!(99)), "{set:?}");
     let refused = client.put("/v1/boards/games/subjects/a", json!({"amount": 7.5, "tie_break": 10_001})).await;
     assert_eq!((refused.status, &refused.body["field"]), (422, &json!("tie_break")), "{refused:?}");
-    assert_eq!(items(client, "/v1/boards/games/rankings").await, [line(1, "a", 7.5, 99)]);
+    assert_eq!(client.items("/v1/boards/games/rankings").await, [line(1, "a", 7.5, 99)]);
     let sample = json!({"samples": [{"subject": "a", "at": "2026-01-02T10:00:00Z", "amount": 8, "tie_break": 3}]});
     assert_eq!(client.put("/v1/boards/games/samples", sample).await.body["accepted"], 1);
-    assert_eq!(items(client, "/v1/boards/games/rankings").await, [line(1, "a", 8.0, 3)]);
+    assert_eq!(client.items("/v1/boards/games/rankings").await, [line(1, "a", 8.0, 3)]);
 }
 
 #[actix_web::test]

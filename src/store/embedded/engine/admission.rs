@@ -128,18 +128,13 @@ impl Admission {
         self.waiting.load(Ordering::Relaxed) > PAUSE_ABOVE_BYTES
     }
 
-    /// Records that this many bytes were appended.
+    /// Records that this many bytes were appended. Called under the lock of the journal, as [`confirmed`](Self::confirmed)
+    /// is, so that neither undoes what the other one has recorded.
     pub(super) fn appended(&self, bytes: usize) {
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
         if self.unconfirmed.load(Ordering::Relaxed) == 0 {
-            self.unconfirmed_since(Instant::now());
+            self.confirmed(Some(Instant::now()));
         }
-    }
-
-    /// Records that an operation appended at `since` is not confirmed. If an older one is recorded already, that one
-    /// stays.
-    pub(super) fn unconfirmed_since(&self, since: Instant) {
-        self.unconfirmed.compare_exchange(0, self.encode_time(since), Ordering::Relaxed, Ordering::Relaxed).ok();
     }
 
     /// Records that this many bytes were passed on to the log.

@@ -18,11 +18,11 @@ pub(in crate::store::redis) async fn ranks<P: PartitionReads>(
     let all: Vec<usize> = (0..partitions.count()).collect();
     let shares = of_one_head(&all, Some(head), |_| question.clone(), |round| partitions.scores(round)).await?;
     let mut at = 0..;
-    let mut rank = |place: Option<Place>| {
-        let Some(at) = place.and_then(|_| at.next()) else { return Ok(None) };
+    let rank = |place: &Option<Place>| {
+        let Some(at) = place.as_ref().and_then(|_| at.next()) else { return Ok(None) };
         let before: Option<u64> = shares.iter().map(|share| share.said.better.get(at).copied()).sum();
         let before = before.ok_or(MergeError::Impossible("too few counts"))?;
         Ok(Some((before + 1).min(total)))
     };
-    places.iter().cloned().map(&mut rank).collect()
+    places.iter().map(rank).collect()
 }
