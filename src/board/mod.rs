@@ -15,7 +15,7 @@
 //! - [`Season`]: the periods of a board, each an edition of its own.
 //! - [`Tiers`]: named parts of a ranking; [`Percentile`].
 //! - [`Movement`]: the ranks at an earlier time that lines show; [`EarlierRanks`].
-//! - [`Moderation`]: whether a subject is hidden or frozen.
+//! - [`Moderation`]: whether a subject is hidden or frozen; [`Attributes`]: what stands beside it.
 //! - [`Position`]: that of an item in the log of a source, by which the item is counted once.
 //! - [`Edge`]: the weight of the oldest slot of a window.
 //! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]:
@@ -24,6 +24,7 @@
 mod aggregate;
 mod amount;
 mod archive;
+mod attributes;
 mod averaging;
 #[expect(clippy::module_inception, reason = "the file has the type `Board`")]
 mod board;
@@ -76,6 +77,9 @@ mod window_slots;
 pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use archive::{ArchiveTop, Packed};
+pub use attributes::{
+    AttributeNames, Attributes, AttributesChange, AttributesError, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES,
+};
 pub use averaging::{Averaging, Prior};
 pub use board::{Board, Epoch, Generation, PartitionNumbers};
 pub use board_track::{BoardEdition, BoardTrack};

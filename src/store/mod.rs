@@ -71,6 +71,10 @@
 //!   its [standing](Standing::visibility) has its score, and its slots are read and audited as those of any other. Items
 //!   of a frozen subject are rejected ([`Rejection::SubjectFrozen`]), unless they are duplicates or their slots have left the
 //!   windows. What is merged or filled is not rejected. A change is atomic for each subject.
+//! - **Attributes.** They belong to the board, as what is set for subjects does: every track and edition has the same,
+//!   whatever the subject has, until they are changed or the subject is [removed](Store::remove). A change is atomic for
+//!   each subject, and one that would exceed [their bounds](crate::board::MAX_ATTRIBUTES_BYTES) changes nothing. Nothing else
+//!   depends on them.
 //! - **Earlier ranks.** A track with [boundaries](crate::board::Track::boundaries), which is written to, has the ranks of
 //!   its first [1,000](EarlierRanks::MOST) lines as they were at the newest boundary. The first call about the track after a
 //!   boundary notes them, before it changes anything. They are known if they are exactly those of the window that
@@ -190,8 +194,8 @@ pub use reached::{LANES, Reached, lane_of};
 pub use redivision::CopyProgress;
 pub(crate) use rest::rest;
 pub use results::{
-    AuditCursor, AuditStep, BackedUp, Defined, Difference, Keys, Listing, Lookup, Moderated, Page, Ranked, Removal,
-    RetireStep, SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
+    AuditCursor, AuditStep, BackedUp, Defined, Described, Difference, Keys, Listing, Lookup, Moderated, Page, Ranked,
+    Removal, RetireStep, SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
 pub use rows::{Rows, TableName};
 pub use sheets::{MAX_SHEET_BYTES, SheetId, Sheets};
@@ -199,8 +203,8 @@ pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
 use crate::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, SourceNumber, Subject,
-    Timestamp, Value,
+    Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, EarlierRanks, ModerationChange,
+    ModerationList, Percentile, SourceNumber, Subject, Timestamp, Value,
 };
 
 /// Returns an error if a read of this track must name a key, and does not.
@@ -382,6 +386,24 @@ pub trait Store: Lifecycle {
         range: TextRange<'_>,
         limit: u32,
     ) -> Result<Moderated>;
+
+    /// Changes the attributes of subjects of a board, in the order of the changes. Returns for each whether its subject has
+    /// room for them. What changes nothing is not written. If the call fails, some may be made; repeating it is harmless
+    /// unless others have changed the same attributes since. O(changes x log n).
+    ///
+    /// Returns [`StoreError::MemoryFull`] if there is no memory for attributes that take more than before.
+    async fn set_attributes(
+        &self,
+        board: &Arc<Board>,
+        changes: &[(Subject, AttributesChange)],
+    ) -> Result<Vec<Result<(), AttributesError>>>;
+
+    /// Returns the attributes of subjects, in their order. Redis: one round trip to each partition of the subjects.
+    async fn attributes(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Vec<Attributes>>;
+
+    /// Returns subjects that have attributes, in the order of their bytes, with their keys where there are keys, at most
+    /// `limit`. O(log n + limit).
+    async fn described(&self, board: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described>;
 
     /// Returns the first keys of a range that have a ranked subject, at most `limit`. The board has keys.
     /// O(log keys + limit), for each partition.

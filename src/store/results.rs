@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Lines;
 use crate::board::{
-    Aggregate, Board, BoardTrack, Counted, Frame, Moderation, RankingKey, Subject, Timestamp, Track, Value, Visibility,
+    Aggregate, Attributes, Board, BoardTrack, Counted, Frame, Moderation, RankingKey, Subject, Timestamp, Track, Value,
+    Visibility,
 };
 
 /// The result of [`Store::define`](super::Store::define).
@@ -239,6 +240,15 @@ pub struct Moderated {
     pub total: u64,
     /// The subjects, with their keys where there are keys, ordered by bytes.
     pub items: Vec<(Subject, Moderation)>,
+}
+
+/// Some of the subjects that have attributes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// The number of subjects that have some.
+    pub total: u64,
+    /// The subjects, with their keys where there are keys, ordered by bytes.
+    pub items: Vec<(Subject, Attributes)>,
 }
 
 /// The result of one bounded step of retiring.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::aggregate_state::Garbage;
 use super::clock::ClockReading;
+use super::described::DescribedSubjects;
 use super::dual_counts::DualCounts;
 use super::earlier::NotedRanks;
 use super::ids::{Bucket, Ids};
@@ -13,7 +14,9 @@ use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::moderated::ModeratedSubjects;
 use super::track_data::{Advance, TrackData};
-use crate::board::{Board, Moderation, ModerationChange, SourceNumber, Timestamp, Track, Window};
+use crate::board::{
+    AttributesChange, AttributesError, Board, Moderation, ModerationChange, SourceNumber, Timestamp, Track, Window,
+};
 use crate::store::{ClockTrust, Reached, Result, StoreError};
 
 /// The approximate number of bytes that a board takes for a source, while all its lanes have reached the same position.
@@ -32,6 +35,7 @@ pub(super) struct BoardState {
     pub ids: Ids,
     pub imports: Imports,
     pub moderated: ModeratedSubjects,
+    pub described: DescribedSubjects,
     /// What the board has reached of each source that it has joined.
     pub reached: BTreeMap<SourceNumber, Reached>,
     /// Judges the system clock for this board. Created with the first reading.
@@ -58,6 +62,7 @@ impl BoardState {
             board,
             imports: Imports::default(),
             moderated: ModeratedSubjects::default(),
+            described: DescribedSubjects::default(),
             reached: BTreeMap::new(),
             trust: None,
             removed: false,
@@ -211,6 +216,28 @@ impl BoardState {
         Some(moderation)
     }
 
+    /// Changes the attributes of a subject, and appends that. Does nothing if they stay as they are. O(log n).
+    ///
+    /// Returns [`StoreError::MemoryFull`] if they take more memory and `has_room` is not set.
+    pub(super) fn describe(
+        &mut self,
+        subject: &str,
+        change: &AttributesChange,
+        has_room: bool,
+        operations: &mut LogOperations,
+    ) -> Result<Result<(), AttributesError>> {
+        match self.described.after(subject, change) {
+            Ok(Some(after)) if !has_room && self.described.grows_with(subject, &after) => Err(StoreError::MemoryFull),
+            Ok(Some(after)) => {
+                operations.attributes(subject, &after);
+                self.described.set(subject, after);
+                Ok(Ok(()))
+            }
+            Ok(None) => Ok(Ok(())),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
     /// Appends to the log what the board has reached of a source.
     pub(super) fn log_reached(&self, source: SourceNumber, operations: &mut LogOperations) {
         if let Some(reached) = self.reached.get(&source) {
@@ -243,6 +270,7 @@ impl BoardState {
         self.tracks.iter().map(TrackData::memory_bytes).sum::<usize>()
             + self.ids.memory_bytes()
             + self.moderated.memory_bytes()
+            + self.described.memory_bytes()
             + self.reached.len() * REACHED_BYTES
     }
 

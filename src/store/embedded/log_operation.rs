@@ -37,6 +37,7 @@ pub(super) const MODERATED: u8 = 26;
 pub(super) const SHEET: u8 = 27;
 pub(super) const EARLIER: u8 = 28;
 pub(super) const REACHED: u8 = 29;
+pub(super) const ATTRIBUTES: u8 = 30;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub(super) enum LogOperation<'a> {
     Counts { editions: [TrackId; MAX_EDITIONS], counts: EditionCounts },
     /// What is set for a subject of the board.
     Moderated { subject: &'a str, moderation: Moderation },
+    /// The attributes of a subject of the board, as they are stored.
+    Attributes { subject: &'a str, text: &'a str },
     /// A sheet of the track has this text.
     Sheet { id: SheetId, text: &'a str },
     /// The first ranks of the track as they were at this time, encoded, or `None` if they are not known.

@@ -38,6 +38,7 @@
 //!           0; for each edition the id of its first track (8 bytes), then by reason the items that only the other one
 //!           counted (varints)
 //! Moderated subject, letters: see [`Moderation::letters`]
+//! Attributes subject, text: see [`Attributes`]; the text is empty if there are none
 //! Sheet     id as text, text
 //! Earlier   time (8 bytes); 0 if the ranks then are not known, or 1 and the length (varint) of the lines: each is a rank
 //!           (varint) and a subject, which is empty if it was removed
@@ -56,7 +57,7 @@ use super::import_progress::Progress;
 use super::last_seen::LastSeen;
 pub(super) use super::log_operation::LogOperation;
 use super::log_operation::*;
-use crate::board::{EarlierRanks, Epoch, Generation, Mark, Moderation, SourceNumber, TrackId};
+use crate::board::{Attributes, EarlierRanks, Epoch, Generation, Mark, Moderation, SourceNumber, TrackId};
 use crate::store::{ImportId, MAX_EDITIONS, Reached, SheetId};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
@@ -272,6 +273,12 @@ impl LogOperations {
         self.bytes.push(MODERATED);
         self.subject(subject);
         self.text(moderation.letters());
+    }
+
+    pub(super) fn attributes(&mut self, subject: &str, attributes: &Attributes) {
+        self.bytes.push(ATTRIBUTES);
+        self.subject(subject);
+        self.text(attributes.stored());
     }
 
     pub(super) fn sheet(&mut self, id: SheetId, text: &str) {

@@ -38,6 +38,7 @@ mod clock;
 mod codec;
 mod contents;
 mod contents_walks;
+mod described;
 mod dual_counts;
 mod earlier;
 mod edition_counts;

@@ -2,7 +2,7 @@
 
 use super::board_state::BoardState;
 use super::log_operations::LogOperation;
-use crate::board::{Sketch, Timestamp};
+use crate::board::{Attributes, Sketch, Timestamp};
 use crate::store::Reached;
 
 /// Applies an operation to the track with this number; `None` stands for a track that the board no longer has, of which
@@ -31,6 +31,9 @@ pub(super) fn replay(
             }
         }
         LogOperation::Moderated { subject, moderation } => state.moderated.restore(subject, moderation),
+        LogOperation::Attributes { subject, text } => {
+            state.described.set(subject, Attributes::of_stored(text).ok_or("attributes are not valid")?);
+        }
         LogOperation::Reached { source, text } => {
             let reached = Reached::parse(text).ok_or("what is reached of a source is not valid")?;
             state.reached.insert(source, reached);
@@ -83,6 +86,7 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
         | LogOperation::ImportEnded { .. }
         | LogOperation::Counts { .. }
         | LogOperation::Moderated { .. }
+        | LogOperation::Attributes { .. }
         | LogOperation::Reached { .. }
         | LogOperation::Sheet { .. }
         | LogOperation::Track(_)

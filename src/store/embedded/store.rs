@@ -15,14 +15,14 @@ use super::memory::{Demand, Level, Room};
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, ranking_reads, slot_reads};
 use crate::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, Moderation, ModerationChange, ModerationList, Percentile, SourceNumber,
-    Subject, Timestamp, Value,
+    Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, EarlierRanks, MAX_ATTRIBUTES_BYTES,
+    Moderation, ModerationChange, ModerationList, Percentile, SourceNumber, Subject, Timestamp, Value,
 };
 use crate::store::{
-    Added, AuditCursor, AuditStep, Batch, Compared, ContentsCursor, ContentsStep, Defined, Distribution, DualRun,
-    ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart, Passed, Piece,
-    Portion, Reached, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing,
-    Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, Batch, Compared, ContentsCursor, ContentsStep, Defined, Described, Distribution,
+    DualRun, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart, Passed,
+    Piece, Portion, Reached, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery,
+    Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -113,6 +113,11 @@ impl Embedded {
             }
             if removing == Removing::Subject && state.moderate(subject.as_str(), ModerationChange::Clear).is_some() {
                 operations.moderated(subject.as_str(), Moderation::default());
+                any = true;
+            }
+            if removing == Removing::Subject && !state.described.get(subject.as_str()).is_empty() {
+                operations.attributes(subject.as_str(), &Attributes::default());
+                state.described.set(subject.as_str(), Attributes::default());
                 any = true;
             }
             (Ok((Removal::of_board(board, removals), any)), Awaited::Yes)
@@ -360,6 +365,45 @@ impl Store for Embedded {
         limit: u32,
     ) -> Result<Moderated> {
         self.with_state(board, |state, _| state.moderated.list(list, range, limit))
+    }
+
+    async fn set_attributes(
+        &self,
+        board: &Arc<Board>,
+        changes: &[(Subject, AttributesChange)],
+    ) -> Result<Vec<Result<(), AttributesError>>> {
+        let (mut outcomes, mut tickets) = (Vec::with_capacity(changes.len()), Vec::new());
+        for some in changes.chunks(MODERATED_TOGETHER) {
+            let bytes = |(subject, _): &(Subject, AttributesChange)| subject.as_str().len() + 2 * MAX_ATTRIBUTES_BYTES;
+            let permit = self.journal().admit(some.iter().map(bytes).sum::<usize>() + 64)?;
+            let has_room = self.room().is_enough_for(Demand::More);
+            let (done, ticket) = self.change_state(board, |state, operations| {
+                for (subject, change) in some {
+                    match state.describe(subject.as_str(), change, has_room, operations) {
+                        Ok(outcome) => outcomes.push(outcome),
+                        Err(error) => return (Err(error), Awaited::Yes),
+                    }
+                }
+                (Ok(()), Awaited::Yes)
+            })?;
+            drop(permit);
+            done?;
+            tickets.push(ticket);
+        }
+        // What was set before may still be on its way to the disk. The response confirms it, so it has to wait for it.
+        tickets.push(self.journal().ticket_for_all_appended());
+        self.journal().wait_all(tickets).await.into_iter().collect::<Result<()>>()?;
+        Ok(outcomes)
+    }
+
+    async fn attributes(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Vec<Attributes>> {
+        self.with_state(board, |state, _| {
+            subjects.iter().map(|subject| state.described.get(subject.as_str())).collect()
+        })
+    }
+
+    async fn described(&self, board: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described> {
+        self.with_state(board, |state, _| state.described.list(range, limit))
     }
 
     async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {

@@ -147,6 +147,16 @@ impl BoardKeys {
         format!("{}:m", self.ids)
     }
 
+    /// Hash: subject, with its key if there are keys, to its attributes. Of all tracks.
+    pub fn attributes(&self) -> String {
+        format!("{}:a", self.ids)
+    }
+
+    /// Sorted set: the subjects that have attributes, all with the score 0. Of all tracks.
+    pub fn described(&self) -> String {
+        format!("{}:al", self.ids)
+    }
+
     /// Hash: the number of a source to what the partition has reached of it.
     pub fn reached(&self) -> String {
         format!("{}:o", self.ids)
@@ -247,6 +257,8 @@ mod tests {
                 board.written(7),
                 board.epochs(),
                 board.marks(),
+                board.attributes(),
+                board.described(),
                 board.reached(),
                 board.moderated(ModerationList::Hidden),
                 board.moderated(ModerationList::Frozen),

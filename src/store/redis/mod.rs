@@ -53,6 +53,7 @@ mod boards;
 mod claim;
 mod clock;
 mod contents;
+mod describing;
 mod division;
 mod edition_tracks;
 mod editions;
@@ -118,14 +119,14 @@ use self::version::Versions;
 use self::writes::{Passing, Queue, WaitingPortion};
 use super::{
     Added, AuditCursor, AuditStep, Batch, ClockMode, Compared, ContentsCursor, ContentsStep, CopyProgress, Defined,
-    Distribution, DualRun, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Passed, Piece, Portion, Reached, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets,
-    SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    Described, Distribution, DualRun, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
+    Moderated, Page, PageStart, Passed, Piece, Portion, Reached, Removal, Removing, Result, RetireStep, Rows, SheetId,
+    Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
     require_key,
 };
 use crate::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, Frame, ModerationChange, ModerationList, Percentile, RankingKey,
-    SourceNumber, Subject, Timestamp, Value,
+    Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, EarlierRanks, Frame, ModerationChange,
+    ModerationList, Percentile, RankingKey, SourceNumber, Subject, Timestamp, Value,
 };
 
 /// The address of the server, and how to use it.
@@ -545,6 +546,10 @@ impl Store for RedisStore {
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         let (removal, may_be_moderated) = self.remove_data(board, subject, Removing::Subject).await?;
+        let is_described = describing::has_attributes(&self.session, board, subject).await;
+        if is_described.map_err(|failure| self.error(failure))? {
+            self.set_attributes(board, &[(subject.clone(), AttributesChange::clear())]).await?;
+        }
         if may_be_moderated {
             // Until every track is changed, each has to know whether the subject is hidden.
             self.moderate(board, &[(subject.clone(), ModerationChange::Clear)]).await?;
@@ -565,6 +570,23 @@ impl Store for RedisStore {
         limit: u32,
     ) -> Result<Moderated> {
         self.following(board, || moderating::moderated(&self.session, board, list, range, limit)).await
+    }
+
+    async fn set_attributes(
+        &self,
+        board: &Arc<Board>,
+        changes: &[(Subject, AttributesChange)],
+    ) -> Result<Vec<Result<(), AttributesError>>> {
+        self.check_writable(board).await?;
+        self.following(board, || describing::set(&self.session, board, changes)).await
+    }
+
+    async fn attributes(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Vec<Attributes>> {
+        self.following(board, || describing::read(&self.session, board, subjects)).await
+    }
+
+    async fn described(&self, board: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described> {
+        self.following(board, || describing::list(&self.session, board, range, limit)).await
     }
 
     async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {

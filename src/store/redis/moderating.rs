@@ -11,7 +11,7 @@ use redis::cmd;
 
 use super::partition::Partition;
 use super::reads;
-use super::scripts::{MODERATE, MODERATED, ScriptCall};
+use super::scripts::{LISTED, MODERATE, ScriptCall};
 use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
 use super::several_tracks::{Answer, call};
@@ -140,7 +140,7 @@ async fn share(
     limit: u32,
 ) -> Result<Moderated, ServerFailure> {
     let part = partition.main();
-    let answer = session.ask(part, &MODERATED, |_, call| {
+    let answer = session.ask(part, &LISTED, |_, call| {
         call.key(part.keys.moderated(list)).key(part.keys.marks());
         call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit);
     });

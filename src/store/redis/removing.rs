@@ -396,7 +396,7 @@ async fn step_of_part(
             left.push(keys.sheets());
         }
         if has_ids {
-            left.extend([keys.marks(), keys.reached()]);
+            left.extend([keys.marks(), keys.attributes(), keys.described(), keys.reached()]);
             left.extend([ModerationList::Hidden, ModerationList::Frozen].map(|list| keys.moderated(list)));
         }
         session.servers.set(Channel::Calls, &unlink(left)).await?;

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 
 use super::part::Part;
 use super::partitions::Parts;
-use super::scripts::{CHANGE_SHEET, SHEETS};
+use super::scripts::{CHANGE_SHEET, TEXTS};
 use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
 use crate::board::{BoardTrack, Frame};
@@ -52,7 +52,7 @@ async fn read_of_part(
     part: Arc<Part>,
     ids: Vec<SheetId>,
 ) -> Result<(Frame, Vec<Option<Arc<str>>>), ServerFailure> {
-    let answer = session.ask(&part, &SHEETS, |moment, call| {
+    let answer = session.ask(&part, &TEXTS, |moment, call| {
         call.key(moment.part.keys.sheets());
         for id in &ids {
             call.more(id);

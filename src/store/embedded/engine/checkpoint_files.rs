@@ -124,6 +124,17 @@ impl Checkpointer {
                 last = state.moderated.write_portion(last.as_deref(), PORTION, operations);
                 last.is_some()
             })? {}
+            let mut last = None;
+            loop {
+                last = blocks
+                    .take(|state, operations| state.described.write_portion(last.as_deref(), PORTION, operations))?;
+                if !blocks.operations.is_empty() {
+                    blocks.write()?;
+                }
+                if last.is_none() {
+                    break;
+                }
+            }
             let mut next = Some(SourceNumber(0));
             while let Some(from) = next {
                 next = blocks.take(|state, operations| state.write_reached(from, PORTION, operations))?;

@@ -149,6 +149,7 @@ impl<'a> Decoder<'a> {
                 let (subject, letters) = (self.subject()?, self.reader.text()?);
                 LogOperation::Moderated { subject, moderation: Moderation::of_letters(letters).ok_or(Damaged)? }
             }
+            ATTRIBUTES => LogOperation::Attributes { subject: self.subject()?, text: self.reader.text()? },
             EARLIER => LogOperation::Earlier { at: self.reader.i64()?, lines: self.reader.optional(Reader::bytes)? },
             REACHED => LogOperation::Reached {
                 source: u32::try_from(self.reader.unsigned()?).map(SourceNumber).map_err(|_| Damaged)?,

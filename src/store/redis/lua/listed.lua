@@ -1,11 +1,12 @@
--- Returns subjects of a list of moderated ones that begin with a text, in the order of their bytes.
+-- Returns subjects of a list that begin with a text, in the order of their bytes, with what a hash has of them: letters
+-- of moderated subjects, or attributes.
 --
--- KEYS  1-5 the partition (board.lua), 6 the list, 7 the letters by subject
+-- KEYS  1-5 the partition (board.lua), 6 the list, 7 the hash by subject
 -- ARGV  the partition's, `from`: the first subject, as the start of a range of ZRANGEBYLEX, `prefix`: beginning of the
 --       subjects, `limit`: number of subjects to return
--- reply ok, now, reading, retiring, number of subjects of the list, then subject, letters, …
+-- reply ok, now, reading, retiring, number of subjects of the list, then subject, text, …
 -- cost  O(log subjects + subjects returned)
--- why a script: number, subjects and letters must be of one instant, and the generation is checked
+-- why a script: number, subjects and texts must be of one instant, and the generation is checked
 --
 --- @include enter
 --- @arguments board.lua, from, prefix, limit

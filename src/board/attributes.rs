@@ -1,0 +1,391 @@
+//! Attributes: what stands beside a subject, such as its name and a picture. Nothing is counted or ranked by them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The attributes of a subject: a small JSON object, as it is stored.
+///
+/// The text has each attribute as its name, a zero byte, the JSON text of its value, and a zero byte, in the order of
+/// the names. Neither a name nor a JSON text contains a zero byte, so scripts can take it apart without parsing JSON, which
+/// would change numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes(Option<Arc<str>>);
+
+/// A change of the attributes of a subject. Its text is that of [`Attributes`], with an empty value for each attribute that
+/// is removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributesChange {
+    /// Whether attributes that are not named are removed.
+    replaces: bool,
+    text: Box<str>,
+}
+
+/// The attributes that are read of subjects.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AttributeNames {
+    All,
+    /// Those of these names, as far as a subject has them, in the order of the names.
+    Named(Arc<[Box<str>]>),
+}
+
+/// What is wrong with attributes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttributesError {
+    #[error("attributes must be a JSON object, such as {{\"name\": \"Ann\"}}")]
+    NoObject,
+    #[error("the name of an attribute has 1 to {MAX_NAME_BYTES} letters, digits, '_', '-' and '.'")]
+    Name,
+    #[error("the attribute '{0}' is given more than once")]
+    Repeated(String),
+    #[error("the attribute '{0}' is not valid JSON with valid Unicode")]
+    Value(String),
+    #[error("a subject has at most {MAX_ATTRIBUTES} attributes")]
+    TooMany,
+    #[error(
+        "the attributes of a subject may have {MAX_ATTRIBUTES_BYTES} bytes as a JSON object, with what is there already"
+    )]
+    TooLong,
+}
+
+/// The largest number of bytes of the attributes of a subject, as a JSON object without white space between them.
+pub const MAX_ATTRIBUTES_BYTES: usize = 1_024;
+/// The largest number of attributes of a subject.
+pub const MAX_ATTRIBUTES: usize = 32;
+const MAX_NAME_BYTES: usize = 64;
+
+/// The bytes of an attribute in a JSON object beside its name and value: two quotation marks, a colon and a comma.
+const BESIDE: usize = 4;
+
+fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// Returns names and values of a text.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut parts = text.split_terminator('\0');
+    std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+}
+
+/// Returns the text of names and values, unless they are too many or too long for a subject.
+fn text_of<'a>(attributes: impl Iterator<Item = (&'a str, &'a str)>) -> Result<String, AttributesError> {
+    let (mut text, mut number, mut bytes) = (String::new(), 0, 1);
+    for (name, value) in attributes {
+        (number, bytes) = (number + 1, bytes + name.len() + value.len() + BESIDE);
+        if number > MAX_ATTRIBUTES {
+            return Err(AttributesError::TooMany);
+        }
+        if bytes > MAX_ATTRIBUTES_BYTES {
+            return Err(AttributesError::TooLong);
+        }
+        for part in [name, value] {
+            text.push_str(part);
+            text.push('\0');
+        }
+    }
+    Ok(text)
+}
+
+impl Attributes {
+    /// Reads what [`stored`](Self::stored) returned.
+    pub fn of_stored(text: &str) -> Option<Self> {
+        let is_valid = |(name, value): (&str, &str)| is_name(name) && !value.is_empty();
+        let is_whole = text.bytes().filter(|byte| *byte == 0).count() == 2 * pairs(text).count();
+        let is_ended = text.is_empty() || text.ends_with('\0');
+        (is_ended && is_whole && pairs(text).all(is_valid)).then(|| Self::of(text))
+    }
+
+    fn of(text: &str) -> Self {
+        Self((!text.is_empty()).then(|| text.into()))
+    }
+
+    /// Returns the stored form, which is empty if there are none.
+    pub fn stored(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns each attribute as its name and the JSON text of its value, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        pairs(self.stored())
+    }
+
+    /// Returns the JSON text of an attribute.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find_map(|(own, value)| (own == name).then_some(value))
+    }
+
+    /// Returns the attributes after a change. O(attributes).
+    ///
+    /// Returns [`AttributesError::TooMany`] or [`AttributesError::TooLong`] if they would be too many or too long.
+    pub fn after(&self, change: &AttributesChange) -> Result<Self, AttributesError> {
+        let mut all: BTreeMap<&str, &str> = if change.replaces { BTreeMap::new() } else { self.iter().collect() };
+        for (name, value) in pairs(&change.text) {
+            if value.is_empty() {
+                all.remove(name)
+            } else {
+                all.insert(name, value)
+            };
+        }
+        Ok(Self::of(&text_of(all.into_iter())?))
+    }
+
+    /// Returns the attributes of these names.
+    #[must_use]
+    pub fn of_names(self, names: &AttributeNames) -> Self {
+        let AttributeNames::Named(names) = names else { return self };
+        let chosen = self.iter().filter(|(name, _)| names.iter().any(|own| **own == **name));
+        // A part of what is not too long is not too long.
+        Self::of(&text_of(chosen).unwrap_or_default())
+    }
+
+    /// Returns the change after which a subject has exactly these.
+    pub fn change(&self) -> AttributesChange {
+        AttributesChange { replaces: true, text: self.stored().into() }
+    }
+}
+
+impl AttributesChange {
+    /// Returns the change that removes all attributes.
+    pub fn clear() -> Self {
+        Attributes::default().change()
+    }
+
+    /// Returns the change that replaces all attributes by those of a JSON object.
+    pub fn replacing(object: &RawValue) -> Result<Self, AttributesError> {
+        let all = Given::of(object)?.0;
+        let some = all.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (&**name, *value));
+        Ok(Self { replaces: true, text: text_of(some)?.into() })
+    }
+
+    /// Returns the change that sets the attributes of a JSON object, and removes those that are `null` there.
+    pub fn merging(object: &RawValue) -> Result<Self, AttributesError> {
+        let all = Given::of(object)?.0;
+        let text = text_of(all.iter().map(|(name, value)| (&**name, *value)))?;
+        Ok(Self { replaces: false, text: text.into() })
+    }
+
+    /// Returns whether attributes that are not named are removed.
+    pub fn replaces(&self) -> bool {
+        self.replaces
+    }
+
+    /// Returns the attributes that are set, and those that are removed with an empty value, in the form of
+    /// [`Attributes::stored`].
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whether there is something that it may change.
+    pub fn is_empty(&self) -> bool {
+        !self.replaces && self.text.is_empty()
+    }
+}
+
+impl AttributeNames {
+    /// Parses names with commas between them, or `*` for all.
+    pub fn parse(text: &str) -> Result<Self, AttributesError> {
+        if text == "*" {
+            return Ok(Self::All);
+        }
+        let mut names: Vec<Box<str>> = Vec::new();
+        for name in text.split(',') {
+            if !is_name(name) {
+                return Err(AttributesError::Name);
+            }
+            if names.len() == MAX_ATTRIBUTES {
+                return Err(AttributesError::TooMany);
+            }
+            if !names.iter().any(|known| **known == *name) {
+                names.push(name.into());
+            }
+        }
+        Ok(Self::Named(names.into()))
+    }
+}
+
+impl fmt::Display for AttributeNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttributeNames::All => f.write_str("*"),
+            AttributeNames::Named(names) => f.write_str(&names.join(",")),
+        }
+    }
+}
+
+impl Serialize for Attributes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |text: &str| RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        serializer.collect_map(self.iter().map(|(name, text)| (name, value(text))))
+    }
+}
+
+/// The members of a JSON object of attributes: the JSON text of each value, empty for `null`.
+struct Given<'a>(BTreeMap<Cow<'a, str>, &'a str>);
+
+impl<'a> Given<'a> {
+    fn of(object: &'a RawValue) -> Result<Self, AttributesError> {
+        if !object.get().starts_with('{') {
+            return Err(AttributesError::NoObject);
+        }
+        let members: Members<'a> = serde_json::from_str(object.get()).map_err(|_| AttributesError::NoObject)?;
+        let mut all = BTreeMap::new();
+        for (name, value) in members.0? {
+            if all.insert(name.clone(), value).is_some() {
+                return Err(AttributesError::Repeated(name.into_owned()));
+            }
+        }
+        Ok(Self(all))
+    }
+}
+
+/// Members of an object, up to the first that is not valid.
+struct Members<'a>(Result<Vec<(Cow<'a, str>, &'a str)>, AttributesError>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut all, mut error) = (Vec::new(), None);
+                while let Some((name, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    // The rest is only skipped.
+                    if error.is_none() {
+                        match checked(name.0, value) {
+                            Ok(_) if all.len() == MAX_ATTRIBUTES => error = Some(AttributesError::TooMany),
+                            Ok(member) => all.push(member),
+                            Err(wrong) => error = Some(wrong),
+                        }
+                    }
+                }
+                Ok(Members(error.map_or(Ok(all), Err)))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Returns a member with the JSON text of its value, which is empty for `null`.
+fn checked<'a>(name: Cow<'a, str>, value: &'a RawValue) -> Result<(Cow<'a, str>, &'a str), AttributesError> {
+    if !is_name(&name) {
+        return Err(AttributesError::Name);
+    }
+    match value.get() {
+        "null" => Ok((name, "")),
+        text if text.len() > MAX_ATTRIBUTES_BYTES => Err(AttributesError::TooLong),
+        // Half of a surrogate pair is valid JSON, and no text.
+        text if serde_json::from_str::<serde_json::Value>(text).is_err() => {
+            Err(AttributesError::Value(name.into_owned()))
+        }
+        text => Ok((name, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn merge(text: &str) -> AttributesChange {
+        AttributesChange::merging(&raw(text)).unwrap()
+    }
+
+    fn json(attributes: &Attributes) -> String {
+        serde_json::to_string(attributes).unwrap()
+    }
+
+    #[test]
+    fn changes_replace_merge_and_remove() {
+        let none = Attributes::default();
+        let ann = none.after(&merge(r#"{"name":"Ann","level":1.50,"badges":["a", {"b":1}],"gone":null}"#)).unwrap();
+        assert_eq!(json(&ann), r#"{"badges":["a", {"b":1}],"level":1.50,"name":"Ann"}"#);
+        assert_eq!(ann.get("level"), Some("1.50"));
+        let older = ann.after(&merge(r#"{"name":null,"level":12345678901234567890123}"#)).unwrap();
+        assert_eq!(json(&older), r#"{"badges":["a", {"b":1}],"level":12345678901234567890123}"#);
+        let replaced = AttributesChange::replacing(&raw(r#"{"z":true,"y":null}"#)).unwrap();
+        assert_eq!(json(&older.after(&replaced).unwrap()), r#"{"z":true}"#);
+        assert_eq!(ann.after(&AttributesChange::clear()).unwrap(), none);
+        assert_eq!(none.after(&ann.change()).unwrap(), ann);
+        assert!(merge("{}").is_empty() && !AttributesChange::clear().is_empty());
+    }
+
+    #[test]
+    fn the_stored_form_round_trips_and_what_is_damaged_is_found() {
+        let some = Attributes::default().after(&merge(r#"{"a":1,"b":"x\u0000"}"#)).unwrap();
+        assert_eq!(some.stored(), "a\u{0}1\u{0}b\u{0}\"x\\u0000\"\u{0}");
+        assert_eq!(Attributes::of_stored(some.stored()), Some(some));
+        assert_eq!(Attributes::of_stored(""), Some(Attributes::default()));
+        for damaged in ["a", "a\u{0}", "a\u{0}1", "a\u{0}1\u{0}b\u{0}", "a\u{0}\u{0}", "\u{0}1\u{0}", "a b\u{0}1\u{0}"]
+        {
+            assert_eq!(Attributes::of_stored(damaged), None, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_valid_is_named() {
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_ATTRIBUTES_BYTES));
+        let many: Vec<String> = (0..33).map(|number| format!("\"a{number}\":1")).collect();
+        let many = format!("{{{}}}", many.join(","));
+        for (text, error) in [
+            ("[]", AttributesError::NoObject),
+            ("\"{}\"", AttributesError::NoObject),
+            (r#"{"":1}"#, AttributesError::Name),
+            (r#"{"a b":1}"#, AttributesError::Name),
+            (r#"{"ä":1}"#, AttributesError::Name),
+            (r#"{"a":1,"a":2}"#, AttributesError::Repeated("a".to_owned())),
+            (r#"{"a":"\ud800"}"#, AttributesError::Value("a".to_owned())),
+            (long.as_str(), AttributesError::TooLong),
+            (many.as_str(), AttributesError::TooMany),
+        ] {
+            assert_eq!(AttributesChange::merging(&raw(text)), Err(error.clone()), "{text}");
+            assert_eq!(AttributesChange::replacing(&raw(text)), Err(error), "{text}");
+        }
+    }
+
+    /// The bound is that of the object that responses show.
+    #[test]
+    fn the_bound_is_that_of_the_object() {
+        let of = |bytes: usize| raw(&format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8)));
+        let whole = AttributesChange::replacing(&of(MAX_ATTRIBUTES_BYTES)).unwrap();
+        let whole = Attributes::default().after(&whole).unwrap();
+        assert_eq!(json(&whole).len(), MAX_ATTRIBUTES_BYTES);
+        assert_eq!(AttributesChange::replacing(&of(MAX_ATTRIBUTES_BYTES + 1)), Err(AttributesError::TooLong));
+        assert_eq!(whole.after(&merge(r#"{"b":1}"#)), Err(AttributesError::TooLong));
+        assert_eq!(json(&whole.after(&merge(r#"{"a":1,"b":1}"#)).unwrap()), r#"{"a":1,"b":1}"#);
+    }
+
+    #[test]
+    fn names_choose_attributes() {
+        let all = Attributes::default().after(&merge(r#"{"a":1,"b":2,"c":3}"#)).unwrap();
+        let names = AttributeNames::parse("c,a,x,a").unwrap();
+        assert_eq!(names.to_string(), "c,a,x");
+        assert_eq!(json(&all.clone().of_names(&names)), r#"{"a":1,"c":3}"#);
+        assert_eq!(all.clone().of_names(&AttributeNames::parse("*").unwrap()), all);
+        for bad in ["", "a,", "a b", "*,a"] {
+            assert_eq!(AttributeNames::parse(bad), Err(AttributesError::Name), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The attributes of the subjects of a board: see [`Store::set_attributes`](crate::store::Store::set_attributes).
+//!
+//! Each partition has those of its subjects in a hash, and a list of the subjects that have some. They belong to no
+//! track.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, try_join_all};
+use redis::cmd;
+
+use super::part::Part;
+use super::partition::Partition;
+use super::reads;
+use super::reply::Reply;
+use super::scripts::{LISTED, SET_ATTRIBUTES, TEXTS};
+use super::servers::ServerFailure;
+use super::session::{ScriptAnswer, Session};
+use crate::board::{
+    Attributes, AttributesChange, AttributesError, Board, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES, Subject,
+};
+use crate::store::{Described, TextRange};
+
+/// The number of subjects that one script changes: about 2 ms.
+const TOGETHER: usize = 100;
+
+/// Whether there was room for the attributes of a subject.
+type Outcome = Result<(), AttributesError>;
+
+/// Changes the attributes of subjects.
+pub(super) async fn set(
+    session: &Session,
+    board: &Arc<Board>,
+    changes: &[(Subject, AttributesChange)],
+) -> Result<Vec<Outcome>, ServerFailure> {
+    let parts = session.parts_of(&board.main());
+    let mut shares: Vec<Vec<usize>> = vec![Vec::new(); parts.count()];
+    for (at, (subject, _)) in changes.iter().enumerate() {
+        shares[parts.number_of(subject)].push(at);
+    }
+    let mut calls: Vec<BoxFuture<'_, Result<Vec<(usize, Outcome)>, ServerFailure>>> = Vec::with_capacity(shares.len());
+    for (part, share) in parts.all().iter().zip(shares) {
+        if !share.is_empty() {
+            // Boxed, because the compiler would have to look deep into callers otherwise.
+            calls.push(Box::pin(set_share(session, part.clone(), changes, share)));
+        }
+    }
+    let mut outcomes = vec![Ok(()); changes.len()];
+    for (at, outcome) in try_join_all(calls).await?.into_iter().flatten() {
+        outcomes[at] = outcome;
+    }
+    Ok(outcomes)
+}
+
+async fn set_share(
+    session: &Session,
+    part: Arc<Part>,
+    changes: &[(Subject, AttributesChange)],
+    share: Vec<usize>,
+) -> Result<Vec<(usize, Outcome)>, ServerFailure> {
+    let mut outcomes = Vec::with_capacity(share.len());
+    for some in share.chunks(TOGETHER) {
+        let answer = session.ask(&part, &SET_ATTRIBUTES, |_, call| {
+            call.key(part.keys.attributes()).key(part.keys.described());
+            call.arg("most", MAX_ATTRIBUTES).arg("most_bytes", MAX_ATTRIBUTES_BYTES);
+            for (subject, change) in some.iter().map(|at| &changes[*at]) {
+                call.all([subject.as_str(), if change.replaces() { "1" } else { "" }, change.text()]);
+            }
+        });
+        let ScriptAnswer { mut reply, .. } = answer.await?;
+        for at in some {
+            let outcome = match reply.text()?.as_str() {
+                "done" => Ok(()),
+                "many" => Err(AttributesError::TooMany),
+                "long" => Err(AttributesError::TooLong),
+                other => return Err(ServerFailure::Corrupt(format!("the outcome '{other}' of attributes"))),
+            };
+            outcomes.push((*at, outcome));
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Returns the attributes of subjects, in their order.
+pub(super) async fn read(
+    session: &Session,
+    board: &Arc<Board>,
+    subjects: &[Subject],
+) -> Result<Vec<Attributes>, ServerFailure> {
+    let parts = session.parts_of(&board.main());
+    let mut shares: Vec<Vec<usize>> = vec![Vec::new(); parts.count()];
+    for (at, subject) in subjects.iter().enumerate() {
+        shares[parts.number_of(subject)].push(at);
+    }
+    let shares = parts.all().iter().zip(shares).filter(|(_, share)| !share.is_empty());
+    let calls = shares.map(|(part, share)| async move {
+        let answer = session.ask(part, &TEXTS, |_, call| {
+            call.key(part.keys.attributes());
+            for at in &share {
+                call.more(&subjects[*at]);
+            }
+        });
+        let ScriptAnswer { mut reply, .. } = answer.await?;
+        let attributes: Result<Vec<_>, _> = share.into_iter().map(|at| Ok((at, attributes(&mut reply)?))).collect();
+        attributes
+    });
+    let mut all = vec![Attributes::default(); subjects.len()];
+    for (at, attributes) in try_join_all(calls).await?.into_iter().flatten() {
+        all[at] = attributes;
+    }
+    Ok(all)
+}
+
+fn attributes(reply: &mut Reply) -> Result<Attributes, ServerFailure> {
+    let text = reply.maybe_text()?.unwrap_or_default();
+    Attributes::of_stored(&text).ok_or_else(|| ServerFailure::Corrupt("attributes of a subject".to_owned()))
+}
+
+/// Returns subjects that have attributes, of all partitions.
+pub(super) async fn list(
+    session: &Session,
+    board: &Arc<Board>,
+    range: TextRange<'_>,
+    limit: u32,
+) -> Result<Described, ServerFailure> {
+    let partitions = session.partitions_of(board);
+    let shares = partitions.all().iter().map(|partition| share(session, partition, range, limit));
+    let mut all = Described::default();
+    for share in try_join_all(shares).await? {
+        all.total += share.total;
+        all.items.extend(share.items);
+    }
+    all.items.sort_unstable_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+    all.items.truncate(limit as usize);
+    Ok(all)
+}
+
+async fn share(
+    session: &Session,
+    partition: &Partition,
+    range: TextRange<'_>,
+    limit: u32,
+) -> Result<Described, ServerFailure> {
+    let part = partition.main();
+    let answer = session.ask(part, &LISTED, |_, call| {
+        call.key(part.keys.described()).key(part.keys.attributes());
+        call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit);
+    });
+    let ScriptAnswer { mut reply, .. } = answer.await?;
+    let mut share = Described { total: reply.count()?, items: Vec::new() };
+    while !reply.is_empty() {
+        share.items.push((Subject::from_stored(reply.text()?), attributes(&mut reply)?));
+    }
+    Ok(share)
+}
+
+/// Returns whether a subject has attributes. One command.
+pub(super) async fn has_attributes(
+    session: &Session,
+    board: &Arc<Board>,
+    subject: &Subject,
+) -> Result<bool, ServerFailure> {
+    let part = session.part_for(&board.main(), subject);
+    // The reply is a list of one.
+    let mut held = cmd("HMGET");
+    held.arg(part.keys.attributes()).arg(subject.as_str());
+    let mut reply = session.read(&held).await?;
+    Ok(reply.maybe_text()?.is_some())
+}
