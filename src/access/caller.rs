@@ -61,6 +61,9 @@ pub enum Denial {
     /// The caller may not send items of the source.
     #[error("source '{0}' does not list the key of the caller, which does not have the scope 'manage' either")]
     Sender(SourceName),
+    /// The caller has a token, or a key that everybody can read.
+    #[error("attributes are set with a secret key, which everybody who sees a page does not have")]
+    NotSecret,
     /// The caller has a token for an item of another kind.
     #[error("the token is for one {0}, {path}", path = .0.path())]
     Item(ItemType),
@@ -299,6 +302,13 @@ impl Caller {
         let is_own = |key: &Key| key.kind == KeyKind::Secret && keys.contains(&key.id);
         let is_listed = !self.has_token() && self.key().is_some_and(is_own);
         if is_listed || self.may(Scope::Manage) { Ok(()) } else { Err(self.denied(Denial::Sender(source.clone()))) }
+    }
+
+    /// Returns an error unless the caller has a secret key of its own, or the scope manage: a token or a key that everybody
+    /// can read has not.
+    pub fn require_secret(&self) -> Result<(), Denied> {
+        let is_secret = !self.has_token() && self.key().is_some_and(|key| key.kind == KeyKind::Secret);
+        if is_secret || self.may(Scope::Manage) { Ok(()) } else { Err(self.denied(Denial::NotSecret)) }
     }
 
     /// Returns an error if the caller is not valid any more. What takes long asks again and again.

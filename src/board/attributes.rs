@@ -1,13 +1,15 @@
 //! Attributes: what stands beside a subject, such as its name and a picture. Nothing is counted or ranked by them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use super::Subject;
 
 /// The attributes of a subject: a small JSON object, as it is stored.
 ///
@@ -32,6 +34,22 @@ pub enum AttributeNames {
     All,
     /// Those of these names, as far as a subject has them, in the order of the names.
     Named(Arc<[Box<str>]>),
+}
+
+/// The attributes that the lines of a ranking show.
+#[derive(Clone, Debug)]
+pub struct ShownAttributes {
+    /// Those that are asked for.
+    pub names: AttributeNames,
+    /// Those of the subjects that have some.
+    pub of: HashMap<Subject, Attributes>,
+}
+
+impl ShownAttributes {
+    /// Returns those that a line of a subject shows.
+    pub fn of(&self, subject: &Subject) -> Attributes {
+        self.of.get(subject).cloned().unwrap_or_default()
+    }
 }
 
 /// What is wrong with attributes.

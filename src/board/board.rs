@@ -207,6 +207,11 @@ impl Board {
         self.edition().definition()
     }
 
+    /// Returns the name of the board that keeps the attributes of the subjects, if it is another one.
+    pub fn keeper(&self) -> Option<&BoardName> {
+        self.definition().attributes.as_ref().filter(|keeper| *keeper != self.name())
+    }
+
     /// Returns whether the metric has `BY`, so that each key has a ranking of its own. The same in all editions.
     pub fn has_keys(&self) -> bool {
         self.definition().metric.by.is_some()

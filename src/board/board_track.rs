@@ -1,12 +1,13 @@
 //! A track, and an edition, together with their board.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{
-    Board, EarlierRanks, Edition, EditionRole, PeriodName, RankingKey, Ranks, Subject, Tiers, Timestamp, Track, Window,
-    WindowLength,
+    AttributeNames, Attributes, Board, EarlierRanks, Edition, EditionRole, PeriodName, RankingKey, Ranks,
+    ShownAttributes, Subject, Tiers, Timestamp, Track, Window, WindowLength,
 };
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
@@ -21,6 +22,8 @@ pub struct BoardTrack {
     tiers: Option<Arc<Tiers>>,
     /// The ranks that lines show beside the present ones.
     earlier: Option<Arc<EarlierRanks>>,
+    /// The attributes that lines show.
+    attributes: Option<Arc<ShownAttributes>>,
     /// Whether the read names the period of the track.
     is_of_named_period: bool,
 }
@@ -29,7 +32,15 @@ impl BoardTrack {
     /// Returns the track with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
         debug_assert!(number < board.tracks().len());
-        Self { board: board.clone(), number, key: None, tiers: None, earlier: None, is_of_named_period: false }
+        Self {
+            board: board.clone(),
+            number,
+            key: None,
+            tiers: None,
+            earlier: None,
+            attributes: None,
+            is_of_named_period: false,
+        }
     }
 
     /// Returns the same track, for reads of the ranking of this key.
@@ -69,6 +80,28 @@ impl BoardTrack {
     /// the subject was not among the first lines.
     pub fn rank_before(&self, subject: &Subject) -> Option<Option<u64>> {
         self.earlier.as_ref().map(|earlier| earlier.rank_of(subject))
+    }
+
+    /// Returns the same track, for reads whose lines show these attributes.
+    #[must_use]
+    pub fn showing(self, names: Option<AttributeNames>) -> Self {
+        self.with_attributes(names.map(|names| Arc::new(ShownAttributes { names, of: HashMap::new() })))
+    }
+
+    /// Returns the same track, with attributes that lines show.
+    #[must_use]
+    pub fn with_attributes(self, attributes: Option<Arc<ShownAttributes>>) -> Self {
+        Self { attributes, ..self }
+    }
+
+    /// Returns the attributes that lines show, if they do. After a read of the ranking it has those of the lines.
+    pub fn shown_attributes(&self) -> Option<&Arc<ShownAttributes>> {
+        self.attributes.as_ref()
+    }
+
+    /// Returns the attributes that a line of this subject shows: `None` if lines show none.
+    pub fn attributes_of(&self, subject: &Subject) -> Option<Attributes> {
+        Some(self.attributes.as_ref()?.of(subject))
     }
 
     /// Returns whether reads of the ranking also count the subjects whose scores are not worse than those that they

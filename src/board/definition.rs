@@ -12,8 +12,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use self::choices::{Cover, Mode, Order, Ranks, Stamp};
 use super::{
-    Averaging, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale, Season,
-    SlotError, Span, Starts, TieBreak, Ties, WindowLength, form,
+    Averaging, BoardName, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale,
+    Season, SlotError, Span, Starts, TieBreak, Ties, WindowLength, form,
 };
 
 /// The largest number of slots that a window may have.
@@ -162,6 +162,11 @@ pub struct Definition {
         required = false
     )]
     pub starts: Option<Starts>,
+    /// Board that keeps the attributes of the subjects, so that several boards show the same ones. It has no `BY`, and
+    /// names no other board itself. Default: the board keeps them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::board_if_any")]
+    #[schema(value_type = String, example = "players", required = false)]
+    pub attributes: Option<BoardName>,
 }
 
 impl Serialize for Definition {
@@ -238,7 +243,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 23] = [
+    pub const KEYS: [&str; 24] = [
         "metric",
         "slot",
         "decimals",
@@ -262,6 +267,7 @@ impl Definition {
         "season",
         "movement",
         "starts",
+        "attributes",
     ];
 
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
@@ -302,6 +308,7 @@ impl Definition {
             season: None,
             movement: None,
             starts: None,
+            attributes: None,
         }
     }
 

@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, FurtherWindow, MAX_SHARDS, Season, TieBreak, language};
+use super::{BoardName, Decimals, FurtherWindow, MAX_SHARDS, Season, TieBreak, language};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -101,6 +101,11 @@ pub(super) fn positive_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Res
 pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let number = Option::<Value>::deserialize(deserializer)?;
     number.map(|number| whole_number(&number, SHARDS)).transpose()
+}
+
+pub(super) fn board_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BoardName>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    name.map(|name| BoardName::parse(&name).map_err(D::Error::custom)).transpose()
 }
 
 pub(super) fn most_of_ties<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

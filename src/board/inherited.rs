@@ -41,6 +41,7 @@ impl Board {
         take("tie_break", &|to| to.tie_break.clone_from(&ours.tie_break));
         take("ties", &|to| to.ties = ours.ties);
         take("ranks", &|to| to.ranks = ours.ranks);
+        take("attributes", &|to| to.attributes.clone_from(&ours.attributes));
         take("max_values", &|to| to.max_values = ours.max_values);
         take("max_keys", &|to| to.max_keys = ours.max_keys);
         take("stamp", &|to| to.stamp = ours.stamp);

@@ -79,6 +79,7 @@ pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use archive::{ArchiveTop, Packed};
 pub use attributes::{
     AttributeNames, Attributes, AttributesChange, AttributesError, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES,
+    ShownAttributes,
 };
 pub use averaging::{Averaging, Prior};
 pub use board::{Board, Epoch, Generation, PartitionNumbers};

@@ -226,7 +226,7 @@ impl From<Denied> for Problem {
             Denial::FreeSubject { board, field } => problem.with("board", board.as_str()).with("field", field),
             Denial::Boards(boards) => problem.with("boards", boards.to_string()),
             Denial::Source(source) | Denial::Sender(source) => problem.with("source", source.as_str()),
-            Denial::Item(_) | Denial::Ended | Denial::TokenExpired => problem,
+            Denial::NotSecret | Denial::Item(_) | Denial::Ended | Denial::TokenExpired => problem,
         }
     }
 }

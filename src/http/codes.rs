@@ -244,6 +244,9 @@ request_codes! {
     /// The subject is frozen: nothing counts for it until that is ended. Nothing was changed.
     SubjectFrozen = "subject_frozen", CONFLICT, "The subject is frozen",
         "End that with DELETE /v1/boards/{board}/subjects/{subject}/frozen first.";
+    /// The board that is to keep the attributes of the board's subjects does not exist, or cannot keep those of others.
+    NoAttributesBoard = "no_attributes_board", CONFLICT, "No board keeps the attributes",
+        "Define the board that the definition names with attributes: without BY, and without attributes of its own.";
     /// Something is set for as many subjects of the board as may be hidden or frozen. Some of the changes of the request
     /// may be done.
     TooManyModerated = "too_many_moderated", CONFLICT, "There are too many moderated subjects",
@@ -389,6 +392,13 @@ item_codes! {
     /// The metric does not support retractions: MIN, MAX, LAST and APPROX_COUNT_DISTINCT do not.
     RetractionUnsupported = "retraction_unsupported",
         "Correct the value with a sample, or remove the subject; or use a metric that supports retractions.";
+    /// The attributes are not a JSON object of attributes, are too many or too long, or are sent with a token or a key that
+    /// everybody can read.
+    InvalidAttributes = "invalid_attributes",
+        "Send an object with at most 32 attributes and 1,024 bytes, with a secret key.";
+    /// The item was counted, and its attributes could not be set.
+    AttributesNotSet = "attributes_not_set",
+        "Set the attributes by themselves, with POST /v1/boards/{board}/attributes, or send the item again with the same id.";
     /// The element of the batch is not a sample, or repeats a field.
     InvalidSample = "invalid_sample",
         "Send an object with the fields of a sample, each once.";

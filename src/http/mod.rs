@@ -24,6 +24,7 @@
 
 mod access;
 mod admission;
+mod attributes;
 mod audit;
 mod backup;
 mod boards;
@@ -95,6 +96,7 @@ mod shards;
 mod shares;
 mod sources;
 mod state;
+mod subject_changes;
 mod subjects;
 mod tiers;
 mod trace_parent;

@@ -12,7 +12,9 @@ use super::call::Call;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::{Caller, Scope};
-use crate::board::{BoardName, EditionRole, PeriodName, Position, RankingKey, SourceName, WindowLength};
+use crate::board::{
+    AttributeNames, BoardName, EditionRole, PeriodName, Position, RankingKey, SourceName, WindowLength,
+};
 use crate::service::{EditionChoice, WindowChoice};
 
 /// The parameters of one request, all known and each given at most once, except for a list.
@@ -89,7 +91,12 @@ impl Parameters {
     /// the ranking, each if it is given.
     pub(super) fn window(&self) -> Result<WindowChoice, Problem> {
         let length = self.text("window").map(parse_window).transpose()?;
-        Ok(WindowChoice { of: self.edition_choice()?, length, by: self.key()? })
+        Ok(WindowChoice { of: self.edition_choice()?, length, by: self.key()?, attributes: self.attributes()? })
+    }
+
+    /// Returns the attributes that lines show, if some are asked for.
+    pub(super) fn attributes(&self) -> Result<Option<AttributeNames>, Problem> {
+        self.text("attributes").map(parse_attribute_names).transpose()
     }
 
     /// Returns the edition of the board to read: that of the role `of`, or the `period`, or else the current one.
@@ -174,6 +181,14 @@ pub(super) fn parse_window(text: &str) -> Result<WindowLength, Problem> {
 /// Parses the key of a ranking.
 pub(super) fn parse_key(field: &str, text: &str) -> Result<RankingKey, Problem> {
     RankingKey::parse(text).map_err(|error| Problem::field(field, format!("'{field}': {error}")))
+}
+
+/// Parses the names of attributes.
+pub(super) fn parse_attribute_names(text: &str) -> Result<AttributeNames, Problem> {
+    AttributeNames::parse(text).map_err(|error| {
+        let detail = format!("'attributes' must be names with commas between them, or *: {error}");
+        Problem::field("attributes", detail)
+    })
 }
 
 /// Parses the role of an edition of a board.

@@ -100,6 +100,8 @@ pub(super) async fn close(call: Call) -> Result<HttpResponse, Problem> {
         ("winners" = u64, Query, minimum = 1, maximum = 10, example = 3, description = "Number of lines of each period. Default: 3."),
         ("limit" = u64, Query, minimum = 1, maximum = 200, example = 100, description = "Maximum number of periods. Default: 200."),
         ("by" = String, Query, max_length = 512, description = "Key of the rankings, for a board whose metric has `BY`."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all. Default: none."),
     ),
     responses((status = 200, description = "The periods.", body = PeriodList, example = json!({
         "board": "best-sellers", "items": [
@@ -110,11 +112,12 @@ pub(super) async fn close(call: Call) -> Result<HttpResponse, Problem> {
         "next": null}))),
 )]
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
-    let parameters = call.parameters(&["final", "after", "winners", "limit", "by"])?;
+    let parameters = call.parameters(&["final", "after", "winners", "limit", "by", "attributes"])?;
     let filter = PeriodFilter {
         is_final: parameters.flag("final", false)?,
         after: parameters.text("after").map(PeriodName::new),
         limit: parameters.number("limit", MAX_PERIODS, 1..=MAX_PERIODS)? as usize,
+        attributes: parameters.attributes()?,
     };
     let winners = parameters.number("winners", DEFAULT_WINNERS, 1..=MAX_WINNERS)? as u32;
     let (board, key) = (call.board_name()?, parameters.key()?);

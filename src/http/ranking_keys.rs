@@ -162,6 +162,8 @@ pub(super) struct RankingOfKey {
             description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all, for at most 1,000 lines. Default: none."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -177,7 +179,7 @@ pub(super) struct RankingOfKey {
                 "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 0, "items": [], "next": null}]}))),
 )]
 pub(super) async fn rankings(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
-    let window = call.parameters(&["of", "period", "window"])?.window()?;
+    let window = call.parameters(&["of", "period", "window", "attributes"])?.window()?;
     let name = call.board_name()?;
     let track = call.service().window_of_all_keys(&call.caller, &name, window).await?;
     let body = call.json(payload).await?;

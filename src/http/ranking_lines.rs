@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
 use super::{response, schemas};
-use crate::board::{BoardTrack, EarlierRanks, Scale, Shown, Subject, Tie};
+use crate::board::{Attributes, BoardTrack, EarlierRanks, Scale, Shown, ShownAttributes, Subject, Tie};
 use crate::service::{LineTiers, Lines, Page, tiers_of_lines};
 
 /// One line of a ranking.
@@ -30,6 +30,9 @@ pub(super) struct RankingLine<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::rank_before, required = false)]
     pub(super) from: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::attributes, required = false)]
+    pub(super) attributes: Option<Attributes>,
 }
 
 /// The lines of a page. Responses that share them serialize them once.
@@ -39,13 +42,15 @@ pub(super) struct RankingLines {
     lines: Lines,
     tiers: LineTiers,
     earlier: Option<Arc<EarlierRanks>>,
+    attributes: Option<Arc<ShownAttributes>>,
 }
 
 impl RankingLines {
     /// Returns the lines of a page as responses about this board show them.
     pub(super) fn new(track: &BoardTrack, page: Page) -> Self {
         let (tiers, earlier) = (tiers_of_lines(track, &page), track.earlier().cloned());
-        Self { scale: track.scale(), tiers, lines: page.items, earlier }
+        let attributes = track.shown_attributes().cloned();
+        Self { scale: track.scale(), tiers, lines: page.items, earlier, attributes }
     }
 
     /// Returns the lines, best first.
@@ -57,6 +62,7 @@ impl RankingLines {
             tie: ranked.score.tie(self.scale),
             tier: self.tiers.as_ref().and_then(|tiers| tiers.get(at)?.as_ref()),
             from: self.earlier.as_ref().map(|earlier| earlier.rank_of(&ranked.subject)),
+            attributes: self.attributes.as_ref().map(|shown| shown.of(&ranked.subject)),
         })
     }
 }
@@ -73,10 +79,11 @@ impl Serialize for Anew<'_> {
 impl Serialize for RankingLines {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Shared lines belong to one generation of a board, so all responses format them in the same unit.
-        // Tiers and ranks of an earlier time can change without the lines.
+        // Tiers, ranks of an earlier time and attributes can change without the lines.
         let earlier = self.earlier.as_ref().map(Arc::downgrade).unwrap_or_default();
         if self.lines.is_shared()
             && self.tiers.is_none()
+            && self.attributes.is_none()
             && let Some(Some((of, text))) =
                 self.lines.made(|_| Some((earlier.clone(), to_raw_value(&Anew(self)).ok()?)))
             && of.ptr_eq(&earlier)

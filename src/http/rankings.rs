@@ -13,7 +13,7 @@ use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{cursor, object, response, schemas};
-use crate::board::{BoardTrack, Order, RankingTiers, Ranks, Shown, Subject, Tie};
+use crate::board::{Attributes, BoardTrack, Order, RankingTiers, Ranks, Shown, Subject, Tie};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
@@ -98,6 +98,8 @@ impl Ranking {
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all. Default: none."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
@@ -121,7 +123,7 @@ impl Ranking {
     ))),
 )]
 pub(super) async fn page(call: Call) -> Result<HttpResponse, Problem> {
-    let parameters = call.parameters(&["offset", "cursor", "window", "of", "period", "by", "limit"])?;
+    let parameters = call.parameters(&["offset", "cursor", "window", "of", "period", "by", "attributes", "limit"])?;
     let format = Format::requested(&call.request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
@@ -202,6 +204,9 @@ pub(super) struct LookupEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::rank_before, required = false)]
     from: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::attributes, required = false)]
+    attributes: Option<Attributes>,
 }
 
 /// Look up given subjects
@@ -218,6 +223,8 @@ pub(super) struct LookupEntry {
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all. Default: none."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -232,7 +239,7 @@ pub(super) struct LookupEntry {
                   {"rank": null, "rank_among": null, "subject": "post-9", "score": 0, "percentile": null}]}))),
 )]
 pub(super) async fn lookup(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
-    let parameters = call.parameters(&["ranks", "window", "of", "period", "by"])?;
+    let parameters = call.parameters(&["ranks", "window", "of", "period", "by", "attributes"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = call.board_name()?;
     let choice = parameters.window()?;
@@ -293,12 +300,15 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
         let score = response::score(track.scale(), value);
         let (tie, tier, from) = (value.tie(track.scale()), tier.cloned(), track.rank_before(&subject));
-        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, tie, percentile, tier, from });
+        let attributes = track.attributes_of(&subject);
+        let rank_among = Some(rank_among);
+        items.push(LookupEntry { rank, rank_among, subject, score, tie, percentile, tier, from, attributes });
     }
     let score = response::score(track.scale(), track.kind().absent());
     let entry = |subject| {
-        let from = track.rank_before(&subject);
-        LookupEntry { rank: None, rank_among: None, subject, score, tie: None, percentile: None, tier: None, from }
+        let (from, attributes) = (track.rank_before(&subject), track.attributes_of(&subject));
+        let (rank, rank_among, percentile) = (None, None, None);
+        LookupEntry { rank, rank_among, subject, score, tie: None, percentile, tier: None, from, attributes }
     };
     items.extend(absent.into_iter().map(entry));
     items

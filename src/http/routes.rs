@@ -9,12 +9,12 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::needs::Needs::{self, Items, Key, Nothing, Scope};
 use super::{
-    backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
-    operations, periods, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject,
-    shards, sources, subjects, tiers, values, windows,
+    attributes, backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live,
+    moderation, operations, periods, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples,
+    set_subject, shards, sources, subjects, tiers, values, windows,
 };
 use crate::access::ItemType::{Event, Increment, Sample};
-use crate::access::Scope::{Admin, Manage, Metrics, Read, View};
+use crate::access::Scope::{Admin, Manage, Metrics, Read, View, Write};
 
 /// An operation of the API.
 pub(super) struct Operation {
@@ -55,6 +55,8 @@ const KEY: &[Code] = &[UnknownKey, KeyConflict];
 /// Errors of what is about the ranking of one key.
 const BY: &[Code] = &[MissingKey, UnexpectedKey];
 const SUBJECT: &[Code] = &[InvalidSubject];
+/// Errors of what is about attributes.
+const KEEPER: &[Code] = &[NoAttributesBoard];
 /// Errors of setting the value of a subject.
 const SET: &[Code] = &[SamplesUnsupported, ImportOpen, SubjectFrozen, Unsupported, Rejected, MemoryFull];
 /// Errors of metrics and rules.
@@ -135,6 +137,17 @@ table! {
             [QUERY, BODY, BOARD, BY, SUBJECT, &[TooManyModerated, MemoryFull], FROZEN, WRITE];
         DELETE "/v1/boards/{board}/subjects/{subject}/frozen", Scope(Manage) => moderation::unfreeze,
             [QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE];
+        GET "/v1/boards/{board}/subjects/{subject}/attributes", Scope(View) => attributes::get,
+            [QUERY, BOARD, BY, SUBJECT, KEEPER, READ];
+        PUT "/v1/boards/{board}/subjects/{subject}/attributes", Scope(Write) => attributes::put,
+            [QUERY, BODY, BOARD, BY, SUBJECT, KEEPER, &[MemoryFull], FROZEN, WRITE];
+        PATCH "/v1/boards/{board}/subjects/{subject}/attributes", Scope(Write) => attributes::patch,
+            [QUERY, BODY, BOARD, BY, SUBJECT, KEEPER, &[MemoryFull], FROZEN, WRITE];
+        DELETE "/v1/boards/{board}/subjects/{subject}/attributes", Scope(Write) => attributes::delete,
+            [QUERY, BOARD, BY, SUBJECT, KEEPER, FROZEN, WRITE];
+        GET "/v1/boards/{board}/attributes", Scope(Read) => attributes::list, [QUERY, BOARD, KEEPER, READ];
+        POST "/v1/boards/{board}/attributes", Scope(Write) => attributes::change_several,
+            [QUERY, BODY, BOARD, BY, KEEPER, &[MemoryFull], FROZEN, WRITE];
         GET "/v1/boards/{board}/hidden", Scope(Manage) => moderation::list_hidden, [QUERY, BOARD, BY, READ];
         POST "/v1/boards/{board}/hidden", Scope(Manage) => moderation::hide_several,
             [QUERY, BODY, BOARD, BY, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE];

@@ -74,6 +74,29 @@ pub(super) fn rank_before() -> ObjectBuilder {
     of([Type::Integer, Type::Null], description).format(Some(format)).minimum(Some(1)).maximum(Some(1_000))
 }
 
+/// All attributes of a subject.
+pub(super) fn all_attributes() -> ObjectBuilder {
+    attributes()
+        .description(Some("The attributes of the subject, in the order of their names: any JSON values but null."))
+}
+
+/// The attributes of an item.
+pub(super) fn attributes_of_item() -> ObjectBuilder {
+    let description = "Attributes to merge with those of the subject: null removes one. At most 32, and with those that are \
+        there 1,024 bytes. Null instead of the object removes all, where nothing is counted.";
+    all_attributes().description(Some(description)).schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+}
+
+/// The attributes of a subject that are asked for.
+pub(super) fn attributes() -> ObjectBuilder {
+    let description = "The attributes of the subject that are asked for, in the order of their names: any JSON values but null. \
+        Empty if it has none. Absent without the parameter `attributes`.";
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Object))
+        .description(Some(description))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+}
+
 /// The key of a ranking. Always optional: only boards with `BY` have keys.
 pub(super) fn by() -> ObjectBuilder {
     let description = "The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control \

@@ -60,6 +60,9 @@ impl From<ServiceError> for Problem {
             ServiceError::Tiers(error) => error.into(),
             ServiceError::TooManyTiers => Problem::new(Code::Unsupported, detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
+            ServiceError::NoKeeper { keeper, .. } => {
+                Problem::new(Code::NoAttributesBoard, detail).with("board", keeper.as_str())
+            }
             ServiceError::MissingKey { board } => about_key(Code::MissingKey, detail, &board),
             ServiceError::KeyForm { board, .. } => about_key(Code::InvalidField, detail, &board),
             ServiceError::UnexpectedKey { board } => about_key(Code::UnexpectedKey, detail, &board),

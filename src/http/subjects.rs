@@ -12,8 +12,8 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{response, schemas};
 use crate::board::{
-    Aggregate, Amount, Averaging, Decimals, RankingTiers, Shown, Subject, Tie, Timestamp, Track, Value, Visibility,
-    Window,
+    Aggregate, Amount, Attributes, Averaging, Decimals, RankingTiers, Shown, Subject, Tie, Timestamp, Track, Value,
+    Visibility, Window,
 };
 use crate::service::About;
 
@@ -45,6 +45,9 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::rank_before, required = false)]
     from: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::attributes, required = false)]
+    attributes: Option<Attributes>,
     /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -140,6 +143,8 @@ impl SubjectSlot {
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all. Default: none."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
         description = "Length of the window to read, one of the board's. Default: the main window.")),
     responses((status = 200, description = "Score, rank and slots.", body = Standing, examples(
@@ -171,7 +176,7 @@ impl SubjectSlot {
     ))),
 )]
 pub(super) async fn standing(call: Call) -> Result<HttpResponse, Problem> {
-    let window = call.parameters(&["window", "of", "period", "by"])?.window()?;
+    let window = call.parameters(&["window", "of", "period", "by", "attributes"])?.window()?;
     let (name, subject) = (call.board_name()?, call.subject()?);
     let track = call.service().window(&call.caller, &name, window, None).await?;
     let About { of: track, answer: (standing, kept) } = call.service().standing_and_kept(&track, &subject).await?;
@@ -183,7 +188,7 @@ pub(super) async fn standing(call: Call) -> Result<HttpResponse, Problem> {
         let (rank, score) = standing.rank.zip(standing.score)?;
         tiers.tier(rank, not_worse, score).cloned()
     });
-    let from = track.rank_before(&subject);
+    let (from, attributes) = (track.rank_before(&subject), track.attributes_of(&subject));
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let kept = track.edition().kept_slots().cloned().zip(kept);
     let slots_are_partial = kept.is_some();
@@ -205,6 +210,7 @@ pub(super) async fn standing(call: Call) -> Result<HttpResponse, Problem> {
         percentile: standing.rank.map(|_| response::percentile(total, standing.better)),
         tier,
         from,
+        attributes,
         capped: track.kind().remembers_values().then_some(standing.capped),
         standard_error: track.kind().standard_error(),
         slots,
@@ -238,6 +244,8 @@ pub(super) struct Neighbors {
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all. Default: none."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -248,7 +256,7 @@ pub(super) struct Neighbors {
         "items": [{"rank": 1, "subject": "post-1", "score": 17}, {"rank": 2, "subject": "post-7", "score": 12}]}))),
 )]
 pub(super) async fn neighbors(call: Call) -> Result<HttpResponse, Problem> {
-    let parameters = call.parameters(&["radius", "window", "of", "period", "by"])?;
+    let parameters = call.parameters(&["radius", "window", "of", "period", "by", "attributes"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (call.board_name()?, call.subject()?);
     let track = call.service().window(&call.caller, &name, parameters.window()?, None).await?;

@@ -112,7 +112,7 @@ impl Service {
     ) -> Result<Comparison> {
         caller.require(Scope::Read)?;
         let of = Some(EditionRole::Next);
-        let choice = |of: Option<EditionRole>| WindowChoice { of: of.into(), length, by: None };
+        let choice = |of: Option<EditionRole>| WindowChoice { of: of.into(), length, ..WindowChoice::default() };
         let successor = self.window_of_all_keys(caller, name, choice(of)).await?;
         let track = self.window_of_all_keys(caller, name, choice(None)).await?;
         if !Arc::ptr_eq(track.board(), successor.board()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{About, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Moderation, ModerationList, Subject};
+use crate::board::{Attributes, Board, Moderation, ModerationList, Subject};
 use crate::store::{ContentsCursor, ContentsStep, Status, StoreError, TextRange};
 
 /// The position of a walk over the contents of a board.
@@ -86,6 +86,14 @@ impl ContentsWalk {
         self.caller.require_current()?;
         let range = TextRange { prefix: "", after: after.map(Subject::as_str) };
         let page = self.service.store.moderated(&self.board, list, range, limit).await;
+        Ok(page.map_err(|error| self.error(error))?.items)
+    }
+
+    /// Returns subjects that have attributes after this one, as they are stored, at most `limit`. One store call.
+    pub async fn described(&self, after: Option<&Subject>, limit: u32) -> Result<Vec<(Subject, Attributes)>> {
+        self.caller.require_current()?;
+        let range = TextRange { prefix: "", after: after.map(Subject::as_str) };
+        let page = self.service.store.described(&self.board, range, limit).await;
         Ok(page.map_err(|error| self.error(error))?.items)
     }
 

@@ -1,7 +1,7 @@
 //! Pages next to a place.
 
 use super::ranking_keys::in_ranking_of;
-use super::reads::{ranked, remembers_values};
+use super::reads::{ranked, remembers_values, subjects_of};
 use super::windows::{period_with, window_with};
 use super::{About, Result, Service, ServiceError};
 use crate::board::{Amount, BoardEdition, BoardTrack, EXACT_MAX, Subject, TrackId, Value};
@@ -40,6 +40,7 @@ impl Service {
         }
         let mut read = self.about_cursor(track, page).await?;
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
+        self.add_attributes(&mut read.of, subjects_of(&read.answer)).await?;
         Ok(read)
     }
 

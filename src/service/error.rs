@@ -129,6 +129,9 @@ pub enum ServiceError {
     /// The board is unranked.
     #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
+    /// The board that is to keep the attributes of the board's subjects cannot do so.
+    #[error("board '{board}' has the attributes of board '{keeper}', which {why}")]
+    NoKeeper { board: BoardName, keeper: BoardName, why: &'static str },
     /// The board has a ranking for each key, and the request names none.
     #[error(
         "board '{}' has a ranking for each {}, and the request names none; give it as 'by'",

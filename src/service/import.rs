@@ -6,8 +6,8 @@ use super::import_tracks::{Receivers, receivers};
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    Aggregate, Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject, Tie, Timestamp,
-    Track,
+    Aggregate, AttributesChange, Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject,
+    Tie, Timestamp, Track,
 };
 use crate::store::{Content, ImportBegun, ImportId, Merged, Piece};
 
@@ -180,6 +180,19 @@ impl Import {
             hides.into_iter().chain(freezes).map(|change| (subject.clone(), change))
         });
         Ok(self.service.store.moderate(&self.board, &changes.collect::<Vec<_>>()).await?)
+    }
+
+    /// Gives subjects that have no attributes those that they have at the source: what was set here is newer.
+    pub async fn describe(&self, described: &[(Subject, AttributesChange)]) -> Result<()> {
+        self.caller.require_current()?;
+        let subjects: Vec<Subject> = described.iter().map(|(subject, _)| subject.clone()).collect();
+        let present = self.service.store.attributes(&self.board, &subjects).await?;
+        let missing = described.iter().zip(present).filter(|(_, present)| present.is_empty());
+        let changes: Vec<_> = missing.map(|(change, _)| change.clone()).collect();
+        match self.service.store.set_attributes(&self.board, &changes).await?.into_iter().find_map(Result::err) {
+            Some(error) => Err(ServiceError::InvalidContents { line: None, detail: error.to_string() }),
+            None => Ok(()),
+        }
     }
 
     /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or

@@ -36,6 +36,7 @@
 mod about;
 mod add;
 mod archive;
+mod attributes;
 mod audit;
 mod board_selection;
 mod compare;
@@ -126,11 +127,12 @@ use crate::board::{Board, BoardName, BoardTrack, Definition, Timestamp};
 use crate::store::{self, Defined, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, AtScore, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction,
-    Distribution, IdCost, ImportId, Increment, Keys as RankingKeys, Lines, Lookup, Merged, NextTo, Outcome, Page,
-    Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace, Values,
+    Added, AtScore, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Described, Difference,
+    Direction, Distribution, IdCost, ImportId, Increment, Keys as RankingKeys, Lines, Lookup, Merged, NextTo, Outcome,
+    Page, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace, Values,
 };
 use about::about;
+use attributes::require_keeper;
 use compare::Comparisons;
 use fill::Fills;
 use mirror::Mirror;
@@ -291,6 +293,7 @@ impl Service {
     ) -> Result<(Arc<Board>, bool)> {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
+        require_keeper(caller, definition)?;
         let board = new_board(name, &definition.with_default_shards(self.store.default_shards()))?;
         let _one_at_a_time = match self.max_boards.get() {
             Some(most) => Some(self.check_number_of_boards(name, *most).await?),

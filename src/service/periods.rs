@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::ranking_keys::in_ranking;
 use super::{About, EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{BoardEdition, BoardName, PeriodName, RankingKey, Timestamp};
+use crate::board::{AttributeNames, BoardEdition, BoardName, PeriodName, RankingKey, Timestamp};
 use crate::store::Page;
 
 /// The longest time, in milliseconds, for which the end of a closed period is awaited.
@@ -20,6 +20,8 @@ pub struct PeriodFilter {
     pub after: Option<PeriodName>,
     /// The largest number of them.
     pub limit: usize,
+    /// The attributes that their lines show.
+    pub attributes: Option<AttributeNames>,
 }
 
 impl Service {
@@ -105,7 +107,7 @@ impl Service {
         let tiers = self.tiers.of(&board);
         let mut periods = Vec::with_capacity(wanted.len());
         for edition in wanted {
-            let mut track = edition.main_track().with_tiers(tiers.clone());
+            let mut track = edition.main_track().with_tiers(tiers.clone()).showing(filter.attributes.clone());
             if key.is_some() {
                 track = in_ranking(track, key.cloned())?;
             }

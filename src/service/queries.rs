@@ -181,7 +181,8 @@ impl Service {
     async fn plan(&self, caller: &Caller, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
-                let choice = WindowChoice { of: query.of.into(), length: query.window, by: query.by.clone() };
+                let choice =
+                    WindowChoice { of: query.of.into(), length: query.window, by: query.by.clone(), attributes: None };
                 let window = self.window(caller, &query.board, choice, None).await?;
                 let (edition, key) = (window.edition(), window.key().cloned());
                 let (track, range) = match (query.window, query.over, edition.kept_track()) {

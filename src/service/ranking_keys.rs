@@ -36,16 +36,16 @@ pub(super) fn in_ranking(track: BoardTrack, key: Option<RankingKey>) -> Result<B
     Ok(track.of_key(key))
 }
 
-/// Returns a track in place of another one: for reads of the ranking of the same key, with the same tiers.
+/// Returns a track in place of another one: for reads of the ranking of the same key, whose lines show the same.
 pub(super) fn in_ranking_of(track: BoardTrack, before: &BoardTrack) -> Result<BoardTrack> {
-    in_ranking(with_tiers_of(track, before), before.key().cloned())
+    in_ranking(shown_as(track, before), before.key().cloned())
 }
 
-/// Returns a track with the tiers of another one. Another board of the same name has tiers of its own, which the next read
-/// knows.
-pub(super) fn with_tiers_of(track: BoardTrack, before: &BoardTrack) -> BoardTrack {
+/// Returns a track whose lines show what those of another one do. Another board of the same name has tiers of its own,
+/// which the next read knows.
+pub(super) fn shown_as(track: BoardTrack, before: &BoardTrack) -> BoardTrack {
     let is_same = track.board().generation() == before.board().generation();
-    track.with_tiers(before.tiers().filter(|_| is_same).cloned())
+    track.with_tiers(before.tiers().filter(|_| is_same).cloned()).with_attributes(before.shown_attributes().cloned())
 }
 
 /// Returns an error if the track has no rankings, or no keys.
@@ -59,7 +59,7 @@ fn has_keys(track: &BoardTrack) -> Result<()> {
 impl Service {
     /// Returns a subject as it is stored, in the ranking of this key, and the board. Makes a store call only if the
     /// board that this instance knows does not take the key, because it may be an older one.
-    pub(super) async fn stored_subject(
+    pub async fn stored_subject(
         &self,
         board: &Arc<Board>,
         subject: &Subject,

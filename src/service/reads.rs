@@ -14,6 +14,11 @@ pub(super) fn ranked(track: &BoardTrack) -> Result<()> {
     if track.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(track.board().name().clone())) }
 }
 
+/// Returns the subjects of the lines of a page, without those that were removed.
+pub(super) fn subjects_of(page: &Page) -> impl Iterator<Item = &Subject> {
+    page.items.iter().map(|line| &line.subject).filter(|subject| subject.removed_line().is_none())
+}
+
 /// Returns the scores of the lines of a page.
 fn scores(page: &Page) -> mirror::Answered {
     page.items.iter().map(|line| (line.subject.clone(), Some(line.score))).collect()
@@ -45,6 +50,7 @@ impl Service {
             });
         }
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
+        self.add_attributes(&mut read.of, subjects_of(&read.answer)).await?;
         Ok(read)
     }
 
@@ -65,6 +71,7 @@ impl Service {
             });
         }
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
+        self.add_attributes(&mut read.of, subjects_of(&read.answer)).await?;
         Ok(read)
     }
 
@@ -80,6 +87,7 @@ impl Service {
             });
         }
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
+        self.add_attributes(&mut read.of, subjects.iter()).await?;
         Ok(read)
     }
 
@@ -104,6 +112,7 @@ impl Service {
         let mut read = about!(self, track, |current| self.standing_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer, subject);
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
+        self.add_attributes(&mut read.of, std::iter::once(subject)).await?;
         Ok(read)
     }
 

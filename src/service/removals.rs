@@ -164,8 +164,9 @@ impl Service {
                 store::rest(started).await;
             }
         }
-        // A subject without contents may be hidden or frozen.
-        self.end_moderation(caller, &board, prefix, is_meant).await?;
+        // A subject without contents may be hidden or frozen, and have attributes.
+        self.end_moderation(caller, &board, prefix, &is_meant).await?;
+        self.remove_attributes(caller, &board, prefix, &is_meant).await?;
         Ok(RemovedAll { subjects, as_of: self.store.now().await? })
     }
 }

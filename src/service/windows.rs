@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures_util::future::{OptionFuture, join};
 
-use super::ranking_keys::{in_ranking, in_ranking_of, with_tiers_of};
+use super::ranking_keys::{in_ranking, in_ranking_of, shown_as};
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
 use crate::access::Caller;
 use crate::board::{
-    Board, BoardEdition, BoardName, BoardTrack, EditionRole, PeriodName, RankingKey, Subject, TrackId, TrackRole,
-    WindowLength,
+    AttributeNames, Board, BoardEdition, BoardName, BoardTrack, EditionRole, PeriodName, RankingKey, Subject, TrackId,
+    TrackRole, WindowLength,
 };
 use crate::store::{self, PageStart, Standing, Status, StoreError};
 
@@ -25,6 +25,8 @@ pub struct WindowChoice {
     pub length: Option<WindowLength>,
     /// The key of the ranking. Boards with keys need one, and the others have none.
     pub by: Option<RankingKey>,
+    /// The attributes that lines show.
+    pub attributes: Option<AttributeNames>,
 }
 
 /// The edition of a board that a read chooses.
@@ -118,6 +120,7 @@ impl Service {
         cursor: Option<TrackId>,
     ) -> Result<BoardTrack> {
         let key = choice.by.clone();
+        let attributes = choice.attributes.clone();
         let window = self.chosen_window(caller, name, choice, cursor).await?;
         let window = match in_ranking(window.clone(), key.clone()) {
             Ok(window) => window,
@@ -125,7 +128,7 @@ impl Service {
             Err(_) => in_ranking(self.refreshed_track_of_all_keys(&window).await?, key)?,
         };
         let tiers = self.tiers.of(window.board());
-        Ok(window.with_tiers(tiers))
+        Ok(window.with_tiers(tiers).showing(attributes))
     }
 
     /// Returns the window of an edition of a board for what is about all keys.
@@ -135,9 +138,10 @@ impl Service {
         name: &BoardName,
         choice: WindowChoice,
     ) -> Result<BoardTrack> {
+        let attributes = choice.attributes.clone();
         let window = self.chosen_window(caller, name, choice, None).await?;
         let tiers = self.tiers.of(window.board());
-        Ok(window.with_tiers(tiers))
+        Ok(window.with_tiers(tiers).showing(attributes))
     }
 
     async fn chosen_window(
@@ -186,7 +190,7 @@ impl Service {
         let fresh = self.refreshed_track_of_all_keys(track).await?;
         match (track.board().has_keys(), track.key()) {
             // Something that is about all keys.
-            (true, None) => Ok(with_tiers_of(fresh, track)),
+            (true, None) => Ok(shown_as(fresh, track)),
             _ => in_ranking_of(fresh, track),
         }
     }
@@ -216,6 +220,7 @@ impl Service {
         let mut read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer.0, subject);
         self.add_earlier_ranks(&mut read.of, read.answer.0.frame.as_of).await;
+        self.add_attributes(&mut read.of, std::iter::once(subject)).await?;
         Ok(read)
     }
 

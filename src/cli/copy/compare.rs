@@ -16,7 +16,7 @@ use super::service::Service;
 const HOUR: i64 = 3_600_000;
 
 /// The lists of contents, and which member of each has its time, if they have times of their own.
-const LISTS: [(&str, Option<usize>); 9] = [
+const LISTS: [(&str, Option<usize>); 10] = [
     ("sums", None),
     ("means", None),
     ("extremes", None),
@@ -26,10 +26,13 @@ const LISTS: [(&str, Option<usize>); 9] = [
     ("retracted", Some(2)),
     ("dropped", Some(1)),
     (MODERATED.2, None),
+    (DESCRIBED.2, None),
 ];
 
 /// The list of moderated subjects, which never expires, in [`Digest::contents`].
 const MODERATED: (usize, i64, &str) = (0, i64::MAX, "moderated");
+/// The same for that of subjects with attributes.
+const DESCRIBED: (usize, i64, &str) = (0, i64::MAX, "attributes");
 
 /// What a board holds, in short.
 #[derive(Debug, Default)]
@@ -85,6 +88,7 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
     }
     // It may be changed where the board is now, at any time.
     let [moderated, moderated_there] = [&mut here, &mut there].map(|digest| digest.contents.remove(&MODERATED));
+    let [described, described_there] = [&mut here, &mut there].map(|digest| digest.contents.remove(&DESCRIBED));
     let all: u64 = here.contents.values().map(|(number, _)| number).sum();
     let same = |(of, what): (&(usize, i64, &str), &(u64, u128))| there.contents.get(of) == Some(what);
     if here.contents.len() != there.contents.len() || !here.contents.iter().all(same) {
@@ -96,7 +100,8 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
         true => "",
         false => "; other subjects are hidden or frozen there",
     };
-    Ok(format!("{all} contents are the same at {}, and no scores differ from them{moderation}", to.url()))
+    let attributes = if described == described_there { "" } else { "; subjects have other attributes there" };
+    Ok(format!("{all} contents are the same at {}, and no scores differ from them{moderation}{attributes}", to.url()))
 }
 
 /// Returns how many items the board at the source has counted since the contents in the file were read, in slots that
@@ -163,7 +168,7 @@ impl Digest {
         for (list, time) in LISTS {
             for content in line[list].as_array().into_iter().flatten() {
                 let slot = match time {
-                    _ if list == MODERATED.2 => MODERATED.1,
+                    _ if [MODERATED.2, DESCRIBED.2].contains(&list) => MODERATED.1,
                     Some(member) => content[member].as_i64().unwrap_or(0) / HOUR * HOUR,
                     None => line["slot"].as_i64().unwrap_or(0),
                 };

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::cursor::After;
 use super::lines::{ContentsEnd, ContentsHeader, ContentsLine, TrackState, VERSION};
 use super::parts;
-use crate::board::{Moderation, ModerationList, Subject};
+use crate::board::{Attributes, Moderation, ModerationList, Subject};
 use crate::http::codes::Code;
 use crate::http::compression::StreamEncoder;
 use crate::http::limits::Open;
@@ -28,6 +28,8 @@ use crate::service::{self, Content, ContentsWalk, ImportId, Status, is_unchanged
 const ENOUGH: usize = 16_000;
 /// The number of moderated subjects of a piece.
 const MODERATED: u32 = 1_000;
+/// The number of subjects with attributes of a piece: at most 1 MB.
+const DESCRIBED: u32 = 1_000;
 /// The largest number of steps of a piece, however few contents they have.
 const MOST_STEPS: usize = 32;
 
@@ -73,6 +75,8 @@ enum Stage {
     Header,
     /// The subjects of this list after this one.
     Moderated(ModerationList, Option<Subject>),
+    /// The subjects with attributes after this one.
+    Described(Option<Subject>),
     Steps,
     /// The numbers of counted items, and the end.
     End,
@@ -95,6 +99,7 @@ struct Writing {
 /// What a piece is written from.
 enum Read {
     Moderated(ModerationList, Vec<(Subject, Moderation)>),
+    Described(Vec<(Subject, Attributes)>),
     Contents(usize, Vec<(Subject, Content)>),
     After(Vec<Status>),
 }
@@ -116,6 +121,7 @@ impl Writing {
                 let moderated = self.walk.moderated(list, after.as_ref(), MODERATED).await;
                 moderated.map(|moderated| Read::Moderated(list, moderated))
             }
+            Stage::Described(after) => self.walk.described(after.as_ref(), DESCRIBED).await.map(Read::Described),
             Stage::Steps => match self.steps().await {
                 Ok(Some((track, contents))) => Ok(Read::Contents(track, contents)),
                 Ok(None) => return (Ok(Bytes::new()), Some((Stage::End, self))),
@@ -130,9 +136,20 @@ impl Writing {
                 let next = match moderated.last() {
                     Some((last, _)) => Stage::Moderated(list, Some(last.clone())),
                     None if list == ModerationList::Hidden => Stage::Moderated(ModerationList::Frozen, None),
-                    None => Stage::Steps,
+                    None => Stage::Described(None),
                 };
                 match self.moderated(list, moderated).and_then(|text| self.encode(&text, false)) {
+                    Ok(piece) => (Ok(piece), Some((next, self))),
+                    Err(problem) => (self.end(None, Some(problem)), None),
+                }
+            }
+            Ok(Read::Described(described)) => {
+                let next = match described.last() {
+                    Some((last, _)) => Stage::Described(Some(last.clone())),
+                    None => Stage::Steps,
+                };
+                let lines = self.lines_of_subjects(parts::described_lines(&described));
+                match lines.and_then(|text| self.encode(&text, false)) {
                     Ok(piece) => (Ok(piece), Some((next, self))),
                     Err(problem) => (self.end(None, Some(problem)), None),
                 }
@@ -189,8 +206,12 @@ impl Writing {
         if list == ModerationList::Frozen {
             moderated.retain(|(_, moderation)| !moderation.is_in(ModerationList::Hidden));
         }
+        self.lines_of_subjects(parts::moderated_lines(&moderated))
+    }
+
+    fn lines_of_subjects(&mut self, lines: Vec<ContentsLine<'_>>) -> Result<Vec<u8>, Problem> {
         let mut text = Vec::new();
-        for mut part in parts::moderated_lines(&moderated) {
+        for mut part in lines {
             (part.prev, part.n) = self.next(0);
             text.append(&mut line(&part)?);
         }

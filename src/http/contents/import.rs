@@ -85,9 +85,13 @@ impl<'a> ImportLines<'a> {
             (ReceivedLine::Part(_) | ReceivedLine::End(_), Some(ImportState::Ended)) => {}
             (ReceivedLine::Part(line), Some(ImportState::Open(import))) => {
                 let moderated = parts::moderated(&line, import.has_keys()).map_err(invalid)?;
+                let described = parts::described(&line, import.has_keys()).map_err(invalid)?;
                 let part = parts::part(&line, import.kind(), import.has_keys()).map_err(invalid)?;
                 if !moderated.is_empty() {
                     import.moderate(&moderated).await?;
+                }
+                if !described.is_empty() {
+                    import.describe(&described).await?;
                 }
                 outcome.merged.add(import.merge(&part).await?);
             }

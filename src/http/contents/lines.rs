@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::board::{Definition, Span, Timestamp};
+use crate::board::{Attributes, Definition, Span, Timestamp};
 use crate::http::problem::Problem;
 use crate::service::Status;
 
@@ -134,10 +135,37 @@ pub(in crate::http) struct ContentsLine<'a> {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<i64>>)]
     pub(super) events: Vec<(i64, u64)>,
+    /// Subjects with their attributes, which the lines before those of the tracks have. A subject of the importing board
+    /// that has some keeps them.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Vec<Object>>)]
+    pub(super) attributes: Vec<(Text<'a>, ContentsAttributes<'a>)>,
     /// The parameter `after` with which another request continues after this line.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     pub(super) cursor: Option<Text<'a>>,
+}
+
+/// The attributes of a subject in a line: as they are written, or as they were received.
+#[derive(Debug)]
+pub(super) enum ContentsAttributes<'a> {
+    Written(&'a Attributes),
+    Received(&'a RawValue),
+}
+
+impl Serialize for ContentsAttributes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            ContentsAttributes::Written(attributes) => attributes.serialize(serializer),
+            ContentsAttributes::Received(raw) => raw.serialize(serializer),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ContentsAttributes<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Deserialize::deserialize(deserializer).map(ContentsAttributes::Received)
+    }
 }
 
 /// The last line.

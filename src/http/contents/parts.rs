@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::lines::ContentsLine;
-use crate::board::{Aggregate, Amount, Counted, EXACT_MAX, Kind, Moderation, RankingKey, Sketch, Subject, Timestamp};
+use super::lines::{ContentsAttributes, ContentsLine};
+use crate::board::{
+    Aggregate, Amount, Attributes, AttributesChange, Counted, EXACT_MAX, Kind, Moderation, RankingKey, Sketch, Subject,
+    Timestamp,
+};
 use crate::service::{Content, ImportPart};
 
 /// The largest number of contents in a line.
@@ -95,35 +98,70 @@ fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content)
 
 /// Divides moderated subjects into lines, which have no numbers yet.
 pub(super) fn moderated_lines(moderated: &[(Subject, Moderation)]) -> Vec<ContentsLine<'_>> {
+    lines_of_subjects(moderated, |line, subject, moderation| {
+        line.moderated.push((subject, moderation.letters().into()));
+        0
+    })
+}
+
+/// Divides subjects with their attributes into lines, which have no numbers yet.
+pub(super) fn described_lines(described: &[(Subject, Attributes)]) -> Vec<ContentsLine<'_>> {
+    lines_of_subjects(described, |line, subject, attributes| {
+        line.attributes.push((subject, ContentsAttributes::Written(attributes)));
+        attributes.stored().len()
+    })
+}
+
+/// Divides subjects into lines. `push` adds one to a line and returns the bytes that it takes beside the subject.
+fn lines_of_subjects<'a, T>(
+    subjects: &'a [(Subject, T)],
+    push: impl Fn(&mut ContentsLine<'a>, Cow<'a, str>, &'a T) -> usize,
+) -> Vec<ContentsLine<'a>> {
     let (mut lines, mut bytes) = (Vec::new(), FULL + 1);
-    for (subject, moderation) in moderated {
+    for (subject, what) in subjects {
         if bytes > FULL {
             lines.push(ContentsLine::default());
             bytes = 0;
         }
         let Some(line) = lines.last_mut() else { continue };
-        bytes += BESIDE_TEXTS + subject.as_str().len();
         line.by.extend(subject.key().map(Cow::Borrowed));
-        line.moderated.push((subject.name().into(), moderation.letters().into()));
+        bytes += BESIDE_TEXTS + subject.as_str().len() + push(line, subject.name().into(), what);
     }
     lines
 }
 
 /// Reads the moderated subjects of a line, which has no contents then.
 pub(super) fn moderated(line: &ContentsLine<'_>, has_keys: bool) -> Result<Vec<(Subject, Moderation)>, String> {
-    let ContentsLine { by, moderated, .. } = line;
-    if moderated.len() > MOST {
-        return Err(format!("a line may have at most {MOST} moderated subjects"));
+    subjects_of_line("moderated subject", &line.by, &line.moderated, has_keys, |letters| {
+        Moderation::of_letters(letters).ok_or_else(|| "the letters of a moderated subject are not valid".to_owned())
+    })
+}
+
+/// Reads the attributes of subjects of a line, which has no contents then.
+pub(super) fn described(line: &ContentsLine<'_>, has_keys: bool) -> Result<Vec<(Subject, AttributesChange)>, String> {
+    subjects_of_line("subject with attributes", &line.by, &line.attributes, has_keys, |attributes| match attributes {
+        ContentsAttributes::Received(raw) => AttributesChange::replacing(raw).map_err(|error| error.to_string()),
+        ContentsAttributes::Written(attributes) => Ok(attributes.change()),
+    })
+}
+
+/// Reads what a line has of subjects, each in the ranking of a key or not.
+fn subjects_of_line<T, U>(
+    thing: &str,
+    by: &[Cow<'_, str>],
+    subjects: &[(Cow<'_, str>, T)],
+    has_keys: bool,
+    read: impl Fn(&T) -> Result<U, String>,
+) -> Result<Vec<(Subject, U)>, String> {
+    if subjects.len() > MOST {
+        return Err(format!("a line may have at most {MOST} times a {thing}"));
     }
-    if moderated.is_empty() {
+    if subjects.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = keys(by, "moderated subject", moderated.len(), has_keys)?;
-    let parsed = moderated.iter().enumerate().map(|(at, (subject, letters))| {
-        let moderation = Moderation::of_letters(letters).ok_or("the letters of a moderated subject are not valid")?;
-        Ok((named(subject)?.in_ranking(keys.get(at)), moderation))
-    });
-    parsed.collect()
+    let keys = keys(by, thing, subjects.len(), has_keys)?;
+    let parsed = subjects.iter().enumerate();
+    parsed.map(|(at, (subject, what))| Ok((named(subject)?.in_ranking(keys.get(at)), read(what)?))).collect()
 }
 
 /// Reads a line as a part of an import of this kind, whose subjects have keys or not.
@@ -144,6 +182,7 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         dropped,
         counters,
         moderated,
+        attributes,
         events,
         ..
     } = line;
@@ -198,10 +237,10 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
     for (subject, at) in dropped {
         contents.push((named(subject)?, Content::Dropped { at: time(*at)? }));
     }
-    if !moderated.is_empty() && !contents.is_empty() {
-        return Err("a line with 'moderated' must have no contents".to_owned());
+    if [contents.is_empty(), moderated.is_empty(), attributes.is_empty()].iter().filter(|is| !**is).count() > 1 {
+        return Err("a line has contents, 'moderated' or 'attributes', one of them".to_owned());
     }
-    let keys = keys(by, "content", contents.len() + moderated.len(), has_keys)?;
+    let keys = keys(by, "content", contents.len() + moderated.len() + attributes.len(), has_keys)?;
     for ((subject, _), key) in contents.iter_mut().zip(&keys) {
         *subject = subject.clone().in_ranking(Some(key));
     }

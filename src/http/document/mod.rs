@@ -38,6 +38,7 @@ use super::schemas;
         (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),
         (name = "rankings", description = "Pages of rankings, rankings among given subjects, and the keys of boards with `BY`."),
         (name = "subjects", description = "Single subjects: score and rank, values over windows, neighbors, removal."),
+        (name = "attributes", description = "What stands beside a subject in rankings: a name, a picture, a country."),
         (name = "moderation", description = "Subjects that are hidden from rankings, and subjects for which nothing counts."),
         (name = "features", description = "Queries and rules: values of many subjects and metrics at once, and evaluation of rules."),
         (name = "boards", description = "Boards: named metrics over sliding windows, defined through the API or in the configuration."),

@@ -56,6 +56,9 @@ pub(super) fn example(code: Code) -> Problem {
              minute after the token's 'exp'; sign tokens that expire earlier, or define the board with a longer 'dedupe'",
         )
         .with("board", "hot-posts"),
+        Code::NoAttributesBoard => {
+            problem("board 'kills' has the attributes of board 'players', which does not exist").with("board", "players")
+        }
         Code::Forbidden => problem("board 'hot-posts' is not one of the boards that the caller may use")
             .with("board", "hot-posts"),
         Code::Forwarded => problem(

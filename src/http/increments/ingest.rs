@@ -1,18 +1,21 @@
 //! Requests with increments or samples for one board: parses the items, adds them and returns the receipt.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 
-use super::item::BoardItem;
+use super::item::{Beside, BoardItem};
 use super::receipt::{ParsedIncrements, Receipt};
 use crate::access::Caller;
-use crate::board::{Board, BoardName, Subject};
+use crate::board::{AttributesChange, AttributesError, Board, BoardName, Subject};
 use crate::http::admission::Validity;
+use crate::http::attributes::refused;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
+use crate::http::codes::ItemCode;
 use crate::http::counts::Counts;
 use crate::http::events::EventsReceipt;
 use crate::http::events::sourced::{self, SourcedKind, SourcedRequest};
@@ -28,7 +31,7 @@ use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
     pub(in crate::http) parse_items: fn(&[u8], &Board) -> Result<ParsedIncrements, BodyError>,
-    pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> Result<Increment, ItemError>,
+    pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> Result<(Increment, Beside), ItemError>,
     /// Whether the last of several items must take effect last, so that a stream is processed in order.
     pub(in crate::http) in_order: bool,
     /// Refuses a board that does not accept items of this kind.
@@ -65,7 +68,8 @@ pub(in crate::http) async fn add_items(
             // Lines that were already added cannot be parsed again, so a stream must start with the current board.
             let board = state.service.refreshed(&board).await?;
             (kind.check_board)(&board)?;
-            let handler = BoardLines { ingest: &ingest, board, metrics: &metrics };
+            let has_attributes = AtomicBool::new(false);
+            let handler = BoardLines { ingest: &ingest, board, metrics: &metrics, has_attributes };
             let validity = Validity::of(caller, state);
             // Boxed, because every other request would move what only a stream needs.
             let receipt = Box::pin(stream::process(&handler, incoming, &state.options, limits, validity)).await?;
@@ -110,15 +114,20 @@ pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(
     body: &'a [u8],
     board: &Board,
 ) -> Result<ParsedIncrements, BodyError> {
-    ParsedItems::of_body(body, |item: I| Ok((item.into_increment(board)?, ())))
+    ParsedItems::of_body(body, |item: I| with_attributes(item, board))
 }
 
 /// Parses a line of a stream for the board.
 pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(
     line: NdjsonLine<'a>,
     board: &Board,
-) -> Result<Increment, ItemError> {
-    items::parse_line::<I>(line)?.into_increment(board)
+) -> Result<(Increment, Beside), ItemError> {
+    with_attributes(items::parse_line::<I>(line)?, board)
+}
+
+fn with_attributes<'a, I: BoardItem<'a>>(mut item: I, board: &Board) -> Result<(Increment, Beside), ItemError> {
+    let attributes = item.take_attributes()?;
+    Ok((item.into_increment(board)?, attributes))
 }
 
 /// A body that was parsed for a board.
@@ -126,6 +135,7 @@ struct ParsedBody {
     increments: Vec<Increment>,
     /// The subject of each increment, if scores are returned.
     subjects: Vec<Subject>,
+    described: Described,
     /// The number of items, valid or not.
     number: usize,
     /// Whether the errors of items that became no increments could differ under another definition.
@@ -134,7 +144,8 @@ struct ParsedBody {
 }
 
 impl ParsedBody {
-    fn of(kind: &ItemKind, body: &[u8], board: &Board, ids: Option<&ItemIds>, parameters: &ItemParameters) -> Self {
+    fn of(ingest: &Ingest, body: &[u8], board: &Board) -> Self {
+        let Ingest { kind, ids, parameters, .. } = ingest;
         let ItemParameters { return_scores, strict, .. } = *parameters;
         let checked = (kind.check_board)(board).map_err(|problem| BodyError { problem, depends_on_board: true });
         match checked.and_then(|()| (kind.parse_items)(body, board)) {
@@ -143,14 +154,15 @@ impl ParsedBody {
                 Self::without_increments(Receipt::refusing(items), number, depends_on_board)
             }
             Ok(mut items) => {
-                items.add_ids(ids, |increment| &mut increment.id);
+                items.add_ids(ids.as_ref(), |increment| &mut increment.id);
+                let described = described(&mut items);
                 let increments = std::mem::take(&mut items.valid);
                 let mut subjects = Vec::new();
                 if return_scores {
                     subjects.extend(increments.iter().map(|increment| increment.subject.clone()));
                 }
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
-                Self { increments, subjects, number, depends_on_board, items: Ok(items) }
+                Self { increments, subjects, described, number, depends_on_board, items: Ok(items) }
             }
             Err(BodyError { problem, depends_on_board }) => Self::without_increments(problem, 0, depends_on_board),
         }
@@ -158,7 +170,8 @@ impl ParsedBody {
 
     /// Returns a body of which nothing is sent.
     fn without_increments(problem: Problem, number: usize, depends_on_board: bool) -> Self {
-        Self { increments: Vec::new(), subjects: Vec::new(), number, depends_on_board, items: Err(problem) }
+        let (increments, subjects, described) = (Vec::new(), Vec::new(), Described::new());
+        Self { increments, subjects, described, number, depends_on_board, items: Err(problem) }
     }
 }
 
@@ -190,14 +203,49 @@ impl Ingest {
         Ok((added.outcomes, added.newer.unwrap_or_else(|| board.clone())))
     }
 
+    /// Merges the attributes of items with those of their subjects, if they were counted. Returns those that were not set.
+    async fn describe(
+        &self,
+        described: Described,
+        outcomes: &[Outcome],
+        board: &Arc<Board>,
+        position: fn(u64) -> Position,
+    ) -> Vec<(Position, ItemError)> {
+        if described.is_empty() {
+            return Vec::new();
+        }
+        let is_counted = |at: usize| !matches!(outcomes.get(at), None | Some(Outcome::Rejected(_)));
+        let counted = described.into_iter().filter(|(at, ..)| is_counted(*at));
+        let (numbers, changes): (Vec<u64>, Vec<_>) =
+            counted.map(|(_, number, subject, change)| (number, (subject, *change))).unzip();
+        // Boxed, because every other request would have room for it too.
+        match Box::pin(self.state.service.set_attributes_beside(board, changes)).await {
+            Ok(outcomes) => {
+                let refused_of = |(number, outcome): (u64, Result<(), AttributesError>)| {
+                    Some((position(number), refused(&outcome.err()?)))
+                };
+                numbers.into_iter().zip(outcomes).filter_map(refused_of).collect()
+            }
+            Err(error) => {
+                let code = Problem::from(error).code().as_str();
+                let detail = format!("the item was counted, and its attributes were not set: {code}");
+                let error = || ItemError::value(ItemCode::AttributesNotSet, "attributes", &detail);
+                numbers.into_iter().map(|number| (position(number), error())).collect()
+            }
+        }
+    }
+
     /// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once
     /// more for the new one.
     async fn add_body(&self, board: &Arc<Board>, body: &[u8], limits: &ItemLimits) -> Result<Receipt, Problem> {
         let (service, return_scores) = (&self.state.service, self.parameters.return_scores);
         let (mut board, mut is_repeated, mut is_taken) = (board.clone(), false, false);
         loop {
-            let ParsedBody { increments, subjects, number, depends_on_board, items } =
-                ParsedBody::of(self.kind, body, &board, self.ids.as_ref(), &self.parameters);
+            let ParsedBody { increments, subjects, described, number, depends_on_board, items } =
+                ParsedBody::of(self, body, &board);
+            if !described.is_empty() {
+                self.caller.require_secret()?;
+            }
             if number > 0 && !is_taken {
                 // A body that is parsed again for another definition is counted once.
                 limits.take(number)?;
@@ -218,7 +266,9 @@ impl Ingest {
                 outcomes => {
                     let (outcomes, judging) = outcomes?;
                     let mut receipt = Receipt::new(return_scores);
+                    let refused = self.describe(described, &outcomes, &judging, Position::Index).await;
                     receipt.record(items?, subjects, outcomes, &board, &judging);
+                    receipt.reject_attributes(refused);
                     return Ok(receipt);
                 }
             }
@@ -226,20 +276,37 @@ impl Ingest {
     }
 }
 
+/// The valid items that have attributes: the position among the valid ones, the number, subject and attributes of each.
+type Described = Vec<(usize, u64, Subject, Box<AttributesChange>)>;
+
+/// Takes the attributes of items.
+fn described(items: &mut ParsedIncrements) -> Described {
+    let mut described = Described::new();
+    for (at, (increment, (number, attributes))) in items.valid.iter().zip(&mut items.details).enumerate() {
+        if let Some(attributes) = attributes.take() {
+            described.push((at, *number, increment.subject.clone(), attributes));
+        }
+    }
+    described
+}
+
 /// Handler of the lines of a stream for one board.
 struct BoardLines<'a> {
     ingest: &'a Ingest,
     board: Arc<Board>,
     metrics: &'a IncrementMetrics,
+    /// Whether a line has attributes. From there on the last of several lines must take effect last.
+    has_attributes: AtomicBool,
 }
 
 impl stream::LineHandler for BoardLines<'_> {
     type Portion = ParsedIncrements;
-    type Outcomes = (Vec<Outcome>, Arc<Board>);
+    type Outcomes = (Vec<Outcome>, Arc<Board>, Vec<(Position, ItemError)>);
     type Receipt = Receipt;
 
     fn max_in_flight(&self) -> usize {
-        if self.ingest.kind.in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
+        let in_order = self.ingest.kind.in_order || self.has_attributes.load(Ordering::Relaxed);
+        if in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
     }
 
     fn new_portion(&self, lines: usize) -> ParsedIncrements {
@@ -247,21 +314,32 @@ impl stream::LineHandler for BoardLines<'_> {
     }
 
     fn parse_line(&self, portion: &mut ParsedIncrements, number: u64, line: NdjsonLine<'_>) {
-        portion.push(number, (self.ingest.kind.parse_line)(line, &self.board).map(|increment| (increment, ())));
+        let mut item = (self.ingest.kind.parse_line)(line, &self.board);
+        if matches!(item, Ok((_, Some(_)))) {
+            self.has_attributes.store(true, Ordering::Relaxed);
+            if let Err(denied) = self.ingest.caller.require_secret() {
+                item = Err(ItemError::value(ItemCode::InvalidAttributes, "attributes", denied));
+            }
+        }
+        portion.push(number, item);
     }
 
     async fn send(&self, portion: &mut ParsedIncrements) -> service::Result<Self::Outcomes> {
         portion.add_ids(self.ingest.ids.as_ref(), |increment| &mut increment.id);
+        let described = described(portion);
         let increments = std::mem::take(&mut portion.valid);
         if increments.is_empty() {
-            return Ok((Vec::new(), self.board.clone()));
+            return Ok((Vec::new(), self.board.clone(), Vec::new()));
         }
-        self.ingest.send(&self.board, increments, false).await
+        let (outcomes, judging) = self.ingest.send(&self.board, increments, false).await?;
+        let refused = self.ingest.describe(described, &outcomes, &judging, Position::Line).await;
+        Ok((outcomes, judging, refused))
     }
 
-    fn record(&self, receipt: &mut Receipt, portion: ParsedIncrements, (outcomes, judging): Self::Outcomes) {
+    fn record(&self, receipt: &mut Receipt, portion: ParsedIncrements, (outcomes, judging, refused): Self::Outcomes) {
         let before = receipt.counts();
         receipt.record(portion, Vec::new(), outcomes, &self.board, &judging);
+        receipt.reject_attributes(refused);
         self.metrics.record(&before, &receipt.counts());
     }
 

@@ -5,7 +5,8 @@
 use serde_json::value::RawValue;
 
 use super::{number, ranking};
-use crate::board::{Amount, Board, Change, Counted, Kind};
+use crate::board::{Amount, AttributesChange, Board, Change, Counted, Kind};
+use crate::http::attributes::refused;
 use crate::http::codes::ItemCode;
 use crate::http::items::{self, Item, ItemError, SourcedItem, TextField, item};
 use crate::http::schemas;
@@ -15,7 +16,15 @@ use crate::service::{Increment, SourceItem};
 pub(in crate::http) trait BoardItem<'a>: Item<'a> {
     /// Validates the fields for the board and converts them to an increment.
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError>;
+
+    /// Takes the attributes that are merged with those of the subject, if the item has some.
+    fn take_attributes(&mut self) -> Result<Beside, ItemError> {
+        Ok(None)
+    }
 }
+
+/// The attributes beside an increment.
+pub(in crate::http) type Beside = Option<Box<AttributesChange>>;
 
 item! {
     /// An amount or a value for one subject.
@@ -39,6 +48,8 @@ item! {
         retract: Option<&'a RawValue>,
         #[schema(schema_with = schemas::tie_break_of_item, required = false)]
         tie_break: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::attributes_of_item, required = false)]
+        attributes: Option<&'a RawValue>,
         #[schema(schema_with = schemas::position_of_item, required = false)]
         position: Option<&'a RawValue>,
     }
@@ -86,6 +97,12 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         items::check_retraction_time(retract && needs_time, at)?;
         Ok(Increment { other: None, subject, change, retract, at, id, period: None, event: None })
     }
+
+    fn take_attributes(&mut self) -> Result<Beside, ItemError> {
+        let Some(raw) = items::given(self.attributes.take()) else { return Ok(None) };
+        let change = AttributesChange::merging(raw).map_err(|error| refused(&error))?;
+        Ok(Some(Box::new(change)).filter(|change| !change.is_empty()))
+    }
 }
 
 impl<'a> SourcedItem<'a> for IncrementItem<'a> {
@@ -97,6 +114,11 @@ impl<'a> SourcedItem<'a> for IncrementItem<'a> {
 
     fn into_source_item(self, board: Option<&Board>) -> Result<(SourceItem, Vec<Box<str>>), ItemError> {
         let no_board = || ItemError::structural(Self::INVALID, "", "an increment is for a board");
+        if items::given(self.attributes).is_some() {
+            // Its items are passed again and again, and would bring back what was changed since.
+            let detail = "an increment of a source has no attributes; set them with POST …/attributes";
+            return Err(ItemError::value(ItemCode::InvalidAttributes, "attributes", detail));
+        }
         let increment = self.into_increment(board.ok_or_else(no_board)?)?;
         Ok((SourceItem::Increment(increment.into()), Vec::new()))
     }
@@ -167,7 +189,7 @@ mod tests {
                 ItemCode::UnknownField,
                 "x",
                 true,
-                "'x'; expected one of subject, by, amount, value, at, id, retract, tie_break, position",
+                "'x'; expected one of subject, by, amount, value, at, id, retract, tie_break, attributes, position",
             ),
             (
                 COUNT,

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::item::Beside;
 use crate::board::{Board, RankingKey, Shown, Subject, Tie, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
 use crate::http::events::{EventRejected, EventsReceipt, SourceReceipt};
-use crate::http::items::{MAX_SHOWN, ParsedItems, Position, code_of_rejection, detail_of_rejection, rejection_problem};
+use crate::http::items::{
+    ItemError, MAX_SHOWN, ParsedItems, Position, code_of_rejection, detail_of_rejection, rejection_problem,
+};
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
 use crate::service::{Increment, Outcome};
@@ -32,6 +35,10 @@ pub(in crate::http) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     scores: Option<Vec<NewScore>>,
+    /// The first 1,000 items that were counted, and whose attributes were not set; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 1000, required = false)]
+    attributes_rejected: Vec<Rejected>,
     /// With `source`: how far the source is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = SourceReceipt, required = false, nullable = false)]
@@ -82,7 +89,7 @@ pub(super) struct NewScore {
 }
 
 /// Increments or samples.
-pub(in crate::http) type ParsedIncrements = ParsedItems<Increment>;
+pub(in crate::http) type ParsedIncrements = ParsedItems<Increment, Beside>;
 
 impl From<EventsReceipt> for Receipt {
     /// Returns the receipt of increments of one board that are a part of the log of a source.
@@ -91,7 +98,7 @@ impl From<EventsReceipt> for Receipt {
         let rejected = rejected.into_iter();
         let rejected =
             rejected.map(|EventRejected { index, line, code, detail, .. }| Rejected { index, line, code, detail });
-        Self { accepted, duplicates, rejected: rejected.collect(), rejected_counts, scores: None, source }
+        Self { accepted, duplicates, rejected: rejected.collect(), rejected_counts, source, ..Self::default() }
     }
 }
 
@@ -119,7 +126,7 @@ impl Receipt {
         judging: &Board,
     ) {
         let mut subjects = subjects.into_iter();
-        for ((number, ()), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
+        for ((number, _), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
             self.reject_invalid(&mut items, number);
             let subject = subjects.next();
             match outcome {
@@ -138,6 +145,13 @@ impl Receipt {
             }
         }
         self.reject_invalid(&mut items, u64::MAX);
+    }
+
+    /// Adds items that were counted, and whose attributes were not set.
+    pub(super) fn reject_attributes(&mut self, refused: Vec<(Position, ItemError)>) {
+        let left = MAX_SHOWN.saturating_sub(self.attributes_rejected.len());
+        let refused = refused.into_iter().take(left);
+        self.attributes_rejected.extend(refused.map(|(at, error)| Rejected::new(at, error.code, error.detail)));
     }
 
     /// Adds the invalid items before this number.

@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder};
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::{RankingLine, RankingLines};
 use super::super::schemas;
-use crate::board::{BoardTrack, Shown, Subject, Tie, Timestamp};
+use crate::board::{Attributes, BoardTrack, Shown, Subject, Tie, Timestamp};
 use crate::service::{Page, Ranked, tiers_of_lines};
 
 /// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
@@ -64,13 +64,17 @@ pub(in crate::http) struct ChangedRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::rank_before, required = false)]
     from: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::attributes, required = false)]
+    attributes: Option<Attributes>,
 }
 
 impl ChangedRow {
     /// Returns the line at a position, from 0.
     fn of((at, line): (usize, &RankingLine<'_>)) -> Self {
-        let RankingLine { rank, subject, score, tie, tier, from } = *line;
-        Self { position: at + 1, rank, subject: subject.clone(), score, tie, tier: tier.cloned(), from }
+        let RankingLine { rank, subject, score, tie, tier, from, ref attributes } = *line;
+        let (subject, attributes) = (subject.clone(), attributes.clone());
+        Self { position: at + 1, rank, subject, score, tie, tier: tier.cloned(), from, attributes }
     }
 }
 
@@ -82,7 +86,11 @@ impl RankingChange {
         let tier = |at: usize| tiers_before.as_ref().and_then(|tiers| tiers.get(at).cloned().flatten());
         // A line that has stayed had the same subject.
         let from = |at: usize| before_on.rank_before(lines[at].subject);
-        let is_shown_so = |at: usize| tier(at).as_ref() == lines[at].tier && from(at) == lines[at].from;
+        let attributes = |at: usize| before_on.attributes_of(lines[at].subject);
+        let is_shown_so = |at: usize| {
+            let line = &lines[at];
+            tier(at).as_ref() == line.tier && from(at) == line.from && attributes(at) == line.attributes
+        };
         let (rows, gone) = difference(&before.items, &page.items, is_shown_so);
         let rows: HashSet<usize> = rows.into_iter().collect();
         let rows = lines.iter().enumerate().filter(|(at, _)| rows.contains(at));
@@ -97,8 +105,8 @@ impl RankingChange {
 }
 
 /// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that
-/// no longer have a line. `is_shown_so` says whether the line at a position, the same as before, has the tier and the
-/// earlier rank that it had.
+/// no longer have a line. `is_shown_so` says whether the line at a position, the same as before, has the tier, the
+/// earlier rank and the attributes that it had.
 fn difference<'a>(
     before: &'a [Ranked],
     now: &[Ranked],

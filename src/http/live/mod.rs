@@ -21,7 +21,7 @@ use self::views::ViewKey;
 use super::admission::Validity;
 use super::call::Call;
 use super::limits::Open;
-use super::parameters::{parse_edition, parse_key, parse_window};
+use super::parameters::{parse_attribute_names, parse_edition, parse_key, parse_window};
 use super::problem::Problem;
 use crate::board::BoardName;
 use crate::service::{EditionChoice, WindowChoice};
@@ -79,6 +79,8 @@ pub(super) fn describe() {
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
+        ("attributes" = String, Query, max_length = 2080, example = "name,picture",
+            description = "Names of the attributes that each line shows, with commas between them, or `*` for all. Default: none."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
         ("Last-Event-ID" = String, Header, description = "Id of the last event that the client received."),
@@ -93,7 +95,7 @@ pub(super) fn describe() {
     ))),
 )]
 pub(super) async fn one(call: Call, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
-    let parameters = call.parameters(&["limit", "interval", "window", "of", "by"])?;
+    let parameters = call.parameters(&["limit", "interval", "window", "of", "by", "attributes"])?;
     let key = ViewKey {
         board: call.board_name()?,
         window: parameters.window()?,
@@ -121,7 +123,7 @@ pub(super) async fn one(call: Call, live: Data<LiveViews>) -> Result<HttpRespons
     get, path = "/v1/stream", operation_id = "followRankings", tag = "rankings",
     params(
         ("view" = Vec<String>, Query, explode = true, min_items = 1, max_items = 20, example = json!(["hot-posts,limit=25"]),
-            description = "A view: the name of a board, then `,limit=`, `,window=` and `,of=` if they are not the default, then `,by=` with the key of the ranking if the metric of the board has `BY`. Up to 20 times."),
+            description = "A view: the name of a board, then `,limit=`, `,window=` and `,of=` if they are not the default, `,attributes=` with `;` between the names, then `,by=` with the key of the ranking if the metric of the board has `BY`. Up to 20 times."),
         ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
             description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
     ),
@@ -193,12 +195,16 @@ fn parse_view(text: &str, interval: u32) -> Result<ViewKey, Problem> {
         match part.split_once('=') {
             Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", Some(value), &LIMITS)?),
             Some(("window", value)) if window.length.is_none() => window.length = Some(parse_window(value)?),
+            Some(("attributes", value)) if window.attributes.is_none() => {
+                // Between names of the parameter of one view stand commas.
+                window.attributes = Some(parse_attribute_names(&value.replace(';', ","))?);
+            }
             Some(("of", value)) if window.of == EditionChoice::Current => {
                 window.of = EditionChoice::Role(parse_edition(value)?);
             }
             _ => {
-                let detail = "'view' must be the name of a board, then ',limit=', ',window=' and ',of=' at most once each, \
-                              then ',by=' with the key of the ranking";
+                let detail = "'view' must be the name of a board, then ',limit=', ',window=', ',of=' and ',attributes=', with ';' between \
+                              the names, at most once each, then ',by=' with the key of the ranking";
                 return Err(Problem::field("view", detail));
             }
         }
@@ -226,9 +232,16 @@ mod tests {
         for wrong in ["", ",limit=10", "hot-posts,", "hot-posts,limit", "hot-posts,limit=11", "hot-posts,limit=+10"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
-        for wrong in
-            ["hot-posts,limit=10,limit=10", "hot-posts,window=", "hot-posts,interval=1s", "hot-posts,by=", "Hot Posts"]
-        {
+        let shown = parse_view("hot-posts,attributes=name;picture,limit=25", 1).ok().unwrap().window.attributes;
+        assert_eq!(shown.unwrap().to_string(), "name,picture");
+        for wrong in [
+            "hot-posts,attributes=",
+            "hot-posts,limit=10,limit=10",
+            "hot-posts,window=",
+            "hot-posts,interval=1s",
+            "hot-posts,by=",
+            "Hot Posts",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
 //! Moderation: subjects that are hidden or frozen, one by one, many in a request, and their lists.
 
-mod bulk;
+mod items;
 
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
@@ -9,16 +9,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use self::bulk::{FrozenItem, HiddenItem, ModerationReceipt};
+use self::items::{FrozenItem, HiddenItem};
 use super::call::Call;
 use super::parameters::Plain;
 use super::problem::Problem;
+use super::subject_changes::{self, SubjectsReceipt};
 use super::{object, response, schemas};
 use crate::board::{BoardName, ModerationChange, ModerationList, RankingKey, Subject, Visibility};
 use crate::service::ModeratedRange;
 
 /// Maximum number of subjects on a page of a list.
-const MAX_SUBJECTS: u64 = 1_000;
+pub(super) const MAX_SUBJECTS: u64 = 1_000;
 /// Maximum length of a cursor: the text of a key, a zero byte and a subject, in Base64.
 const MAX_CURSOR: usize = ((2 * Subject::MAX_BYTES + 1) * 4).div_ceil(3);
 
@@ -221,7 +222,7 @@ async fn list(call: &Call, list: ModerationList) -> Result<HttpResponse, Problem
 }
 
 /// Returns the stored subject in a cursor.
-fn parse_cursor(text: &str) -> Result<String, Problem> {
+pub(super) fn parse_cursor(text: &str) -> Result<String, Problem> {
     let bytes = Some(text).filter(|text| text.len() <= MAX_CURSOR).and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
     let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     decoded.ok_or_else(|| Problem::field("cursor", "'cursor' must be 'next' of another page, unchanged"))
@@ -275,17 +276,17 @@ pub(super) async fn list_frozen(call: Call) -> Result<HttpResponse, Problem> {
 #[utoipa::path(
     post, path = "/v1/boards/{board}/hidden", operation_id = "hideSubjects", tag = "moderation",
     request_body(description = "A single subject, a batch or a stream.", content(
-        (bulk::HiddenBody = "application/json", examples(
+        (items::HiddenBody = "application/json", examples(
             ("one" = (summary = "A single subject", value = json!({"subject": "post-9"}))),
             ("batch" = (summary = "A batch", value = json!({"subjects": [
                 {"subject": "post-8", "shadow": true}, {"subject": "post-9", "hidden": false}]}))))),
         (String = "application/x-ndjson", example = "{\"subject\":\"post-8\"}\n{\"subject\":\"post-9\",\"hidden\":false}\n"),
     )),
-    responses((status = 200, description = "How many subjects were changed.", body = ModerationReceipt, example = json!({
+    responses((status = 200, description = "How many subjects were changed.", body = SubjectsReceipt, example = json!({
         "accepted": 2, "rejected": []}))),
 )]
 pub(super) async fn hide_several(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
-    bulk::change::<HiddenItem<'static>>(&call, payload).await
+    subject_changes::change::<HiddenItem<'static>>(call, payload).await
 }
 
 /// Freeze and unfreeze many subjects
@@ -297,15 +298,15 @@ pub(super) async fn hide_several(Plain(call): Plain, payload: Payload) -> Result
 #[utoipa::path(
     post, path = "/v1/boards/{board}/frozen", operation_id = "freezeSubjects", tag = "moderation",
     request_body(description = "A single subject, a batch or a stream.", content(
-        (bulk::FrozenBody = "application/json", examples(
+        (items::FrozenBody = "application/json", examples(
             ("one" = (summary = "A single subject", value = json!({"subject": "post-9"}))),
             ("batch" = (summary = "A batch", value = json!({"subjects": [
                 {"subject": "post-8"}, {"subject": "post-9", "frozen": false}]}))))),
         (String = "application/x-ndjson", example = "{\"subject\":\"post-8\"}\n{\"subject\":\"post-9\",\"frozen\":false}\n"),
     )),
-    responses((status = 200, description = "How many subjects were changed.", body = ModerationReceipt, example = json!({
+    responses((status = 200, description = "How many subjects were changed.", body = SubjectsReceipt, example = json!({
         "accepted": 2, "rejected": []}))),
 )]
 pub(super) async fn freeze_several(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
-    bulk::change::<FrozenItem<'static>>(&call, payload).await
+    subject_changes::change::<FrozenItem<'static>>(call, payload).await
 }

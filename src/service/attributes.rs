@@ -1,0 +1,177 @@
+//! Attributes of subjects: which board keeps them, changes of them, and those that the lines of a ranking show.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::about::{ATTEMPTS, about};
+use super::{Result, Service, ServiceError};
+use crate::access::Caller;
+use crate::board::{
+    Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, Definition, RankingKey,
+    ShownAttributes, Subject,
+};
+use crate::store::{self, Described, StoreError, TextRange};
+
+/// The number of subjects that are read at a time to find those of a name or key.
+const READ_TOGETHER: u32 = 1_000;
+
+/// Returns an error unless the caller may decide who shows the attributes of the board that a definition names: whoever
+/// may read or write the defined board then reads or writes them.
+pub(super) fn require_keeper(caller: &Caller, definition: &Definition) -> Result<()> {
+    match &definition.attributes {
+        Some(keeper) => Ok(caller.require_board(keeper)?),
+        None => Ok(()),
+    }
+}
+
+impl Service {
+    /// Returns the board that keeps the attributes of the subjects of a board: the one that its definition names, or
+    /// else itself. Reads the board from the store, so that it is the one that the present definition names.
+    ///
+    /// Returns [`ServiceError::NoKeeper`] if the named board does not exist, or cannot keep attributes of others.
+    pub async fn keeper(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
+        caller.require_secret()?;
+        let board = self.board(caller, name).await?;
+        self.keeper_of(&self.refreshed(&board).await?).await
+    }
+
+    /// Returns the board that keeps the attributes of the subjects of a board, for reads of them.
+    pub async fn keeper_to_read(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
+        let board = self.board(caller, name).await?;
+        self.keeper_of(&self.refreshed(&board).await?).await
+    }
+
+    async fn keeper_of(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
+        let Some(name) = board.keeper() else { return Ok(board.clone()) };
+        let unusable = |why| ServiceError::NoKeeper { board: board.name().clone(), keeper: name.clone(), why };
+        let keeper = self.registry.get(name).await?.ok_or_else(|| unusable("does not exist"))?;
+        match keeper.keeper() {
+            // It may not keep the same ones in two ways.
+            Some(_) => Err(unusable("has the attributes of yet another board")),
+            None if keeper.has_keys() => Err(unusable("has rankings by key")),
+            None => Ok(keeper),
+        }
+    }
+
+    /// Changes attributes that a board keeps, of subjects as they are stored, in the order of the changes. Returns for
+    /// each whether its subject has room for them. After an error, some may be made.
+    pub async fn set_attributes(
+        &self,
+        keeper: &Arc<Board>,
+        changes: &[(Subject, AttributesChange)],
+    ) -> Result<Vec<Result<(), AttributesError>>> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut present, mut attempts) = (keeper.clone(), ATTEMPTS);
+        loop {
+            match self.store.set_attributes(&present, changes).await {
+                // At the end of a period, and when it is packed, the editions change several times.
+                Err(error @ (StoreError::BoardChanged | StoreError::StaleEpoch)) if attempts > 0 => {
+                    attempts -= 1;
+                    present = self.refreshed(&present).await?;
+                    // On a board that was defined anew, subjects may be stored in another way.
+                    if present.has_keys() != keeper.has_keys() || present.keeper() != keeper.keeper() {
+                        return Err(error.into());
+                    }
+                }
+                changed => return Ok(changed?),
+            }
+        }
+    }
+
+    /// Changes the attributes of subjects of a board, as they are stored there, wherever they are kept.
+    pub async fn set_attributes_beside(
+        &self,
+        board: &Arc<Board>,
+        mut changes: Vec<(Subject, AttributesChange)>,
+    ) -> Result<Vec<Result<(), AttributesError>>> {
+        let keeper = self.keeper_of(board).await?;
+        if keeper.name() != board.name() {
+            changes.iter_mut().for_each(|(subject, _)| *subject = subject.clone().split().1);
+        }
+        self.set_attributes(&keeper, &changes).await
+    }
+
+    /// Returns the attributes of a subject that a board keeps, in the ranking of a key if the board has keys.
+    pub async fn attributes(
+        &self,
+        keeper: &Arc<Board>,
+        subject: &Subject,
+        key: Option<&RankingKey>,
+    ) -> Result<Attributes> {
+        let (keeper, stored) = self.stored_subject(keeper, subject, key).await?;
+        let (keeper, subjects) = (&keeper, [stored]);
+        let read = about!(self, whole keeper, |current| self.store.attributes(current, &subjects))?;
+        Ok(read.answer.into_iter().next().unwrap_or_default())
+    }
+
+    /// Returns subjects of a range that have attributes, as they are stored, at most `limit`.
+    pub async fn described(&self, keeper: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described> {
+        Ok(about!(self, whole keeper, |current| self.store.described(current, range, limit))?.answer)
+    }
+
+    /// Removes the attributes of the subjects that begin with this text, as they are stored, and that `is_meant` selects.
+    /// After each step it pauses for as long as the step took, so that other requests run.
+    pub(super) async fn remove_attributes(
+        &self,
+        caller: &Caller,
+        board: &Arc<Board>,
+        prefix: &str,
+        is_meant: impl Fn(&Subject) -> bool,
+    ) -> Result<()> {
+        let mut after: Option<Subject> = None;
+        loop {
+            caller.require_current()?;
+            let started = Instant::now();
+            let range = TextRange { prefix, after: after.as_ref().map(Subject::as_str) };
+            let mut page = self.store.described(board, range, READ_TOGETHER).await?;
+            let subjects = page.items.iter().map(|(subject, _)| subject).filter(|subject| is_meant(subject));
+            let changes: Vec<_> = subjects.map(|subject| (subject.clone(), AttributesChange::clear())).collect();
+            self.store.set_attributes(board, &changes).await?;
+            match page.items.pop() {
+                Some((last, _)) => after = Some(last),
+                None => return Ok(()),
+            }
+            store::rest(started).await;
+        }
+    }
+
+    /// Gives the track the attributes that the lines of an answer show, if they are asked for. One store call then, to each
+    /// partition of the subjects.
+    ///
+    /// Without a board that keeps them there are none.
+    pub(super) async fn add_attributes<'s>(
+        &self,
+        track: &mut BoardTrack,
+        subjects: impl Iterator<Item = &'s Subject>,
+    ) -> Result<()> {
+        let Some(asked) = track.shown_attributes() else { return Ok(()) };
+        let (names, subjects) = (asked.names.clone(), subjects.cloned().collect::<Vec<_>>());
+        // Boxed, because every read would have room for what only these need.
+        let read = Box::pin(self.attributes_of(track, &subjects)).await?;
+        let some = subjects.into_iter().zip(read).filter(|(_, attributes)| !attributes.is_empty());
+        let of: HashMap<_, _> = some.map(|(subject, attributes)| (subject, attributes.of_names(&names))).collect();
+        *track = track.clone().with_attributes(Some(Arc::new(ShownAttributes { names, of })));
+        Ok(())
+    }
+
+    async fn attributes_of(&self, track: &BoardTrack, subjects: &[Subject]) -> Result<Vec<Attributes>> {
+        let board = track.board();
+        let keeper = match self.keeper_of(board).await {
+            Err(ServiceError::NoKeeper { .. }) => return Ok(Vec::new()),
+            keeper => keeper?,
+        };
+        let stored: Vec<Subject> = match keeper.name() == board.name() {
+            true => subjects.iter().map(|subject| track.stored(subject).into_owned()).collect(),
+            false => subjects.to_vec(),
+        };
+        let keeper = &keeper;
+        match about!(self, whole keeper, |current| self.store.attributes(current, &stored)) {
+            // It was removed meanwhile.
+            Err(ServiceError::UnknownBoard(name)) if name != *board.name() => Ok(Vec::new()),
+            read => Ok(read?.answer),
+        }
+    }
+}
