@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, SourceNumber, Subject,
-    Timestamp, Value,
+    Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, EarlierRanks, ModerationChange,
+    ModerationList, Percentile, SourceNumber, Subject, Timestamp, Value,
 };
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
@@ -306,6 +306,9 @@ reads! {
         replace(board: &Arc<Board>, increment: Increment) -> Added;
         moderate(board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> ();
         moderated(board: &Arc<Board>, list: ModerationList, range: TextRange<'_>, limit: u32) -> Moderated;
+        set_attributes(board: &Arc<Board>, changes: &[(Subject, AttributesChange)]) -> Vec<Result<(), AttributesError>>;
+        attributes(board: &Arc<Board>, subjects: &[Subject]) -> Vec<Attributes>;
+        described(board: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Described;
         keys(track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Keys;
         audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
         contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;

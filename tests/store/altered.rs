@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rolltop::board::{
-    ArchiveTop, Board, BoardName, BoardTrack, Definition, EarlierRanks, Key, Metric, ModerationChange, ModerationList,
-    Percentile, PeriodLength, RankingKey, Season, SourceNumber, Subject, Timestamp, Value,
+    ArchiveTop, Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, Definition, EarlierRanks,
+    Key, Metric, ModerationChange, ModerationList, Percentile, PeriodLength, RankingKey, Season, SourceNumber, Subject,
+    Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle, Listing, Lookup, Merged,
-    Moderated, Page, PageStart, Passed, Piece, Portion, Reached, Removal, Result, RetireStep, Rows, SheetId, Sheets,
-    SlotContents, SlotQuery, Standing, Status, Store, TableName, TextRange, Values, ValuesStart,
+    Described, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle, Listing, Lookup,
+    Merged, Moderated, Page, PageStart, Passed, Piece, Portion, Reached, Removal, Result, RetireStep, Rows, SheetId,
+    Sheets, SlotContents, SlotQuery, Standing, Status, Store, TableName, TextRange, Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -283,6 +284,34 @@ impl Store for Altered {
         let Moderated { total, items } = self.store.moderated(&altered, list, range, limit).await?;
         let items = items.into_iter().map(|(subject, moderation)| (subject.without_key(), moderation)).collect();
         Ok(Moderated { total, items })
+    }
+
+    async fn set_attributes(
+        &self,
+        board: &Arc<Board>,
+        changes: &[(Subject, AttributesChange)],
+    ) -> Result<Vec<Result<(), AttributesError>>> {
+        let key = self.to.key_of(board);
+        let changes: Vec<_> =
+            changes.iter().map(|(subject, change)| (subject.clone().in_ranking(key), change.clone())).collect();
+        self.store.set_attributes(&Arc::new(self.to.board(board)), &changes).await
+    }
+
+    async fn attributes(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Vec<Attributes>> {
+        let key = self.to.key_of(board);
+        let subjects: Vec<_> = subjects.iter().map(|subject| subject.clone().in_ranking(key)).collect();
+        self.store.attributes(&Arc::new(self.to.board(board)), &subjects).await
+    }
+
+    async fn described(&self, board: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described> {
+        let altered = Arc::new(self.to.board(board));
+        let Some(key) = self.to.key_of(board) else { return self.store.described(&altered, range, limit).await };
+        let within = |text: &str| format!("{key}\0{text}");
+        let (prefix, after) = (within(range.prefix), range.after.map(within));
+        let range = TextRange { prefix: &prefix, after: after.as_deref() };
+        let Described { total, items } = self.store.described(&altered, range, limit).await?;
+        let items = items.into_iter().map(|(subject, attributes)| (subject.without_key(), attributes)).collect();
+        Ok(Described { total, items })
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {

@@ -5,6 +5,7 @@
 
 mod adding;
 mod all_time;
+mod attributes;
 mod auditing;
 mod boards;
 mod both_editions;
@@ -224,6 +225,12 @@ contract! {
         contents::changes_during_a_walk_are_recognized,
         contents::what_stays_is_returned_while_other_subjects_change,
         contents::a_cursor_of_another_track_is_harmless,
+        attributes::attributes_are_replaced_merged_and_removed,
+        attributes::attributes_beyond_a_bound_change_nothing,
+        attributes::attributes_outlive_data_restarts_and_rollovers_and_leave_with_their_subject,
+        attributes::subjects_with_attributes_are_listed_in_order,
+        attributes::every_edition_has_the_same_attributes,
+        attributes::attributes_of_a_key_are_its_own,
         moderation::a_hidden_subject_counts_on_and_is_in_no_ranking,
         moderation::a_shadowed_subject_sees_the_rank_that_it_would_have,
         moderation::items_of_a_frozen_subject_are_rejected,

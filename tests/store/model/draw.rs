@@ -72,7 +72,11 @@ impl Sequence {
             let board = rng.random_range(0..boards.len());
             for _ in 0..rng.random_range(2..=12) {
                 let at = rng.random_range(0..=steps.len());
-                steps.insert(at, any_moderation(&mut rng, board));
+                let step = match rng.random_bool(0.7) {
+                    true => any_moderation(&mut rng, board),
+                    false => any_description(&mut rng, board),
+                };
+                steps.insert(at, step);
             }
         }
         if rng.random_bool(0.4) {
@@ -261,6 +265,7 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         67 => Step::Walk { board, window },
         68..70 => Step::Import(any_import(rng, boards.len())),
         70..72 => Step::Remove { board, who: any_subject(rng), through },
+        72 if rng.random_bool(0.5) => any_description(rng, board),
         72 => any_moderation(rng, board),
         73..75 => {
             let same = rng.random_bool(0.5);
@@ -331,6 +336,23 @@ fn add_periods(rng: &mut StdRng, board: usize, steps: &mut Vec<Step>) {
 
 fn any_attachment(rng: &mut StdRng, board: usize) -> Step {
     Step::Attach { board, definition: any_definition(rng), same: rng.random_bool(0.7), through: rng.random_range(0..2) }
+}
+
+/// Attributes of few names, so that changes meet, and now and then some that are nearly too long.
+fn any_description(rng: &mut StdRng, board: usize) -> Step {
+    let mut members = Vec::new();
+    for name in ["a", "b", "z.1"] {
+        match rng.random_range(0..5) {
+            0 => members.push(format!("\"{name}\":null")),
+            1 => members.push(format!("\"{name}\":{}.50", rng.random_range(0..3))),
+            2 if rng.random_bool(0.2) => {
+                members.push(format!("\"{name}\":\"{}\"", "x".repeat(rng.random_range(300..700))))
+            }
+            _ => {}
+        }
+    }
+    let (attributes, replaces) = (format!("{{{}}}", members.join(",")), rng.random_bool(0.3));
+    Step::Describe { board, who: any_subject(rng), attributes, replaces, through: rng.random_range(0..2) }
 }
 
 fn any_moderation(rng: &mut StdRng, board: usize) -> Step {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rolltop::board::{EarlierRanks, Frame, NotCounted, Timestamp, Value};
+use rolltop::board::{AttributesError, EarlierRanks, Frame, NotCounted, Timestamp, Value};
 use rolltop::store::{
-    Added, AtScore, Distribution, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page, Rejection,
-    Removal, Result, SlotContents, Standing, Status, Store, StoreError, Values,
+    Added, AtScore, Described, Distribution, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page,
+    Rejection, Removal, Result, SlotContents, Standing, Status, Store, StoreError, Values,
 };
 
 use crate::carrying::Contents;
@@ -27,6 +27,8 @@ pub enum Seen {
     /// The ranks at the newest boundary.
     Earlier(Option<Arc<EarlierRanks>>),
     Moderated(Moderated),
+    Described(Described),
+    AttributesSet(Vec<Result<(), AttributesError>>),
     Contents(Contents),
     Begun(ImportBegun),
     Merged(Merged),
@@ -190,7 +192,7 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Begun: ImportBegun, Earlier: Option<Arc<EarlierRanks>>, Distribution: Distribution, Keys: Keys, Merged: Merged, Moderated: Moderated, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
+seen_as!(Begun: ImportBegun, Earlier: Option<Arc<EarlierRanks>>, Distribution: Distribution, Keys: Keys, Merged: Merged, Moderated: Moderated, Described: Described, AttributesSet: Vec<Result<(), AttributesError>>, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
 
 impl From<Status> for Seen {
     fn from(status: Status) -> Seen {

@@ -97,6 +97,14 @@ pub enum Step {
         change: ModerationChange,
         through: usize,
     },
+    /// Changes the attributes of a subject: a JSON object, and whether it replaces what there is.
+    Describe {
+        board: usize,
+        who: usize,
+        attributes: String,
+        replaces: bool,
+        through: usize,
+    },
     /// Removes a board, and defines it with a different or the same definition.
     Redefine {
         board: usize,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Percentile, Timestamp, Value,
+    Amount, AttributesChange, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Percentile, Timestamp,
+    Value,
 };
 use rolltop::store::{
     Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, StoreError, TableName,
@@ -17,6 +18,8 @@ use super::sequence::{
     Act, By, Item, Leap, Look, Question, SUBJECTS, Size, Span, Step, When, crowd, flood, of_key, stored_who, who,
     window_of,
 };
+use serde_json::value::RawValue;
+
 use crate::given::{counting_ties, name, new_board};
 use crate::site::{Home, audit_through, retire_through};
 
@@ -78,6 +81,13 @@ impl Side {
                 let (store, board) = (self.instance(*through), &self.boards[*board]);
                 let changes = [(stored_who(board, *nth), *change)];
                 Ok(vec![seen(&*store, store.moderate(board, &changes).await)?])
+            }
+            Step::Describe { board, who: nth, attributes, replaces, through } => {
+                let (store, board) = (self.instance(*through), &self.boards[*board]);
+                let object = RawValue::from_string(attributes.clone()).unwrap();
+                let change = if *replaces { AttributesChange::replacing } else { AttributesChange::merging };
+                let changes = [(stored_who(board, *nth), change(&object).unwrap())];
+                Ok(vec![seen(&*store, store.set_attributes(board, &changes).await)?])
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
             Step::Stale { board, through } => self.use_stale(*board, *through).await,
@@ -394,6 +404,8 @@ impl Side {
             let store = self.instance(board);
             all.push(seen(&*store, store.moderated(&self.boards[board], list, TextRange::default(), 1_000).await)?);
         }
+        let store = self.instance(board);
+        all.push(seen(&*store, store.described(&self.boards[board], TextRange::default(), 1_000).await)?);
         all.append(&mut self.check_editions(board).await?);
         for table in TableName::ALL {
             all.push(self.rows(table, board).await?);

@@ -16,16 +16,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Calendar, Counted, EarlierRanks, Edition, EventId, Frame, Moderation,
-    ModerationChange, ModerationList, Order, Percentile, RankingKey, Ranks, SourceNumber, Subject, Timestamp, Track,
-    Value, Visibility, Window,
+    Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, Calendar, Counted, EarlierRanks,
+    Edition, EventId, Frame, Moderation, ModerationChange, ModerationList, Order, Percentile, RankingKey, Ranks,
+    SourceNumber, Subject, Timestamp, Track, Value, Visibility, Window,
 };
 use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
-    ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle,
-    Limits, Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Passed, Piece, Portion, Ranked, Reached,
-    Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    TableName, TextRange, ValuePlace, Values, ValuesStart,
+    ContentsStep, Defined, Described, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys,
+    Lifecycle, Limits, Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Passed, Piece, Portion, Ranked,
+    Reached, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store,
+    StoreError, TableName, TextRange, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -56,6 +56,7 @@ struct HeldBoard {
     ids: BTreeMap<(Subject, EventId), Timestamp>,
     imports: Imports,
     moderated: BTreeMap<Subject, Moderation>,
+    described: BTreeMap<Subject, Attributes>,
     /// The time of the last call.
     now: Timestamp,
     /// What is known of the two editions, if there are two.
@@ -140,6 +141,7 @@ impl HeldBoard {
             ids: BTreeMap::new(),
             imports: Imports::default(),
             moderated: BTreeMap::new(),
+            described: BTreeMap::new(),
             now,
             dual: None,
         }
@@ -593,6 +595,7 @@ impl Store for Oracle {
             let removal = held.remove_data(subject, now)?;
             held.tracks.iter_mut().for_each(|held| held.forget(subject));
             held.moderate(subject, ModerationChange::Clear);
+            held.described.remove(subject);
             Ok(removal)
         })?
     }
@@ -623,6 +626,41 @@ impl Store for Oracle {
             };
             let items = all.into_iter().filter(|(subject, _)| is_in_range(subject)).take(limit as usize).collect();
             Moderated { total, items }
+        })
+    }
+
+    async fn set_attributes(
+        &self,
+        board: &Arc<Board>,
+        changes: &[(Subject, AttributesChange)],
+    ) -> Result<Vec<Result<(), AttributesError>>> {
+        self.with_board(board, |held, _| {
+            let set = |(subject, change): &(Subject, AttributesChange)| {
+                let after = held.described.get(subject).cloned().unwrap_or_default().after(change)?;
+                held.described.remove(subject);
+                if !after.is_empty() {
+                    held.described.insert(subject.clone(), after);
+                }
+                Ok(())
+            };
+            changes.iter().map(set).collect()
+        })
+    }
+
+    async fn attributes(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Vec<Attributes>> {
+        self.with_board(board, |held, _| {
+            subjects.iter().map(|subject| held.described.get(subject).cloned().unwrap_or_default()).collect()
+        })
+    }
+
+    async fn described(&self, board: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described> {
+        self.with_board(board, |held, _| {
+            let is_in_range = |subject: &Subject| {
+                subject.as_str().starts_with(range.prefix) && range.after.is_none_or(|after| subject.as_str() > after)
+            };
+            let all = held.described.iter().filter(|(subject, _)| is_in_range(subject)).take(limit as usize);
+            let items = all.map(|(subject, attributes)| (subject.clone(), attributes.clone())).collect();
+            Described { total: held.described.len() as u64, items }
         })
     }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rolltop::board::{ModerationChange, ModerationList, Visibility};
+use rolltop::board::{AttributesChange, ModerationChange, ModerationList, Visibility};
 use rolltop::store::TextRange;
 
 use super::*;
+use serde_json::value::RawValue;
+
 use crate::carrying::{all_of, assert_same, every_definition, history, subjects};
 use crate::given::{With, plus};
 use crate::redis_cluster::RedisCluster;
@@ -60,9 +62,12 @@ async fn a_board_of_every_form_holds_the_same_in_other_partitions() {
         }
         let (hide, freeze) = (ModerationChange::Visibility(Visibility::Hidden), ModerationChange::Frozen(true));
         let who = [&items[0].subject, &items[1].subject];
+        let name = RawValue::from_string(r#"{"name":"N"}"#.to_owned()).unwrap();
         for board in [&board, &twin] {
             let changes = [(who[0].clone(), hide), (who[1].clone(), freeze)];
             site.store.moderate(board, &changes).await.unwrap();
+            let described = who.map(|who| (who.clone(), AttributesChange::merging(&name).unwrap()));
+            site.store.set_attributes(board, &described).await.unwrap();
         }
         let expected = all_of(&site, &board, &subjects()).await;
         let mut known = board;
@@ -75,6 +80,10 @@ async fn a_board_of_every_form_holds_the_same_in_other_partitions() {
                 let found = site.store.moderated(&divided, list, TextRange::default(), 9).await.unwrap();
                 assert_eq!((found.total, &found.items[0].0), (1, who), "{definition:?} in {shards}");
             }
+            let described = site.store.described(&divided, TextRange::default(), 9).await.unwrap();
+            let named = described.items.iter().filter(|(_, attributes)| attributes.get("name") == Some("\"N\""));
+            let distinct = if who[0] == who[1] { 1 } else { 2 };
+            assert_eq!((described.total, named.count()), (distinct, distinct as usize), "{definition:?} in {shards}");
             // An instance that knows the board as it was has to look it up, and its writes count there.
             let standing = site.other.status(&known.main()).await;
             assert!(matches!(standing, Err(StoreError::StaleEpoch)), "{standing:?}");
