@@ -14,7 +14,7 @@ use super::Subject;
 /// The attributes of a subject: a small JSON object, as it is stored.
 ///
 /// The text has each attribute as its name, a zero byte, the JSON text of its value, and a zero byte, in the order of
-/// the names. Neither a name nor a JSON text contains a zero byte, so scripts can take it apart without parsing JSON, which
+/// the names (in Redis in any order). Neither a name nor a JSON text contains a zero byte, so scripts can take it apart without parsing JSON, which
 /// would change numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attributes(Option<Arc<str>>);
@@ -116,7 +116,15 @@ impl Attributes {
         let is_valid = |(name, value): (&str, &str)| is_name(name) && !value.is_empty();
         let is_whole = text.bytes().filter(|byte| *byte == 0).count() == 2 * pairs(text).count();
         let is_ended = text.is_empty() || text.ends_with('\0');
-        (is_ended && is_whole && pairs(text).all(is_valid)).then(|| Self::of(text))
+        if !(is_ended && is_whole && pairs(text).all(is_valid)) {
+            return None;
+        }
+        if pairs(text).is_sorted_by_key(|(name, _)| name) {
+            return Some(Self::of(text));
+        }
+        // Scripts leave attributes at their places. What is not too long is not too long in another order.
+        let sorted: BTreeMap<&str, &str> = pairs(text).collect();
+        text_of(sorted.into_iter()).ok().map(|text| Self::of(&text))
     }
 
     fn of(text: &str) -> Self {
@@ -140,6 +148,15 @@ impl Attributes {
     /// Returns the JSON text of an attribute.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find_map(|(own, value)| (own == name).then_some(value))
+    }
+
+    /// Returns an attribute as a text: a string as what it stands for, and any other value as JSON. Empty if there is none.
+    pub fn text(&self, name: &str) -> Cow<'_, str> {
+        let json = self.get(name).unwrap_or_default();
+        match json.starts_with('"') {
+            true => serde_json::from_str(json).map_or(Cow::Borrowed(json), Cow::Owned),
+            false => json.into(),
+        }
     }
 
     /// Returns the attributes after a change. O(attributes).
@@ -231,6 +248,16 @@ impl AttributeNames {
     }
 }
 
+impl AttributeNames {
+    /// Returns the names, which are none if all are meant.
+    pub fn named(&self) -> &[Box<str>] {
+        match self {
+            AttributeNames::All => &[],
+            AttributeNames::Named(names) => names,
+        }
+    }
+}
+
 impl fmt::Display for AttributeNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -242,8 +269,11 @@ impl fmt::Display for AttributeNames {
 
 impl Serialize for Attributes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value = |text: &str| RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        serializer.collect_map(self.iter().map(|(name, text)| (name, value(text))))
+        let members: Vec<String> = self.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        // The entity tag of a response leaves the times of members `as_of` out, which must not be those of attributes. With
+        // an escape the name is the same.
+        let object = format!("{{{}}}", members.join(",")).replace("\"as_of\":\"", "\"as\\u005fof\":\"");
+        RawValue::from_string(object).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
@@ -356,10 +386,24 @@ mod tests {
         assert_eq!(some.stored(), "a\u{0}1\u{0}b\u{0}\"x\\u0000\"\u{0}");
         assert_eq!(Attributes::of_stored(some.stored()), Some(some));
         assert_eq!(Attributes::of_stored(""), Some(Attributes::default()));
+        // As a script may leave them.
+        let placed = Attributes::of_stored("b\u{0}2\u{0}a\u{0}1\u{0}").unwrap();
+        assert_eq!(placed.stored(), "a\u{0}1\u{0}b\u{0}2\u{0}");
         for damaged in ["a", "a\u{0}", "a\u{0}1", "a\u{0}1\u{0}b\u{0}", "a\u{0}\u{0}", "\u{0}1\u{0}", "a b\u{0}1\u{0}"]
         {
             assert_eq!(Attributes::of_stored(damaged), None, "{damaged:?}");
         }
+    }
+
+    /// Otherwise a response with another one would have the same entity tag.
+    #[test]
+    fn no_attribute_looks_like_the_time_of_a_response() {
+        let some =
+            Attributes::default().after(&merge(r#"{"as_of":"x","b":{"as_of":"y"},"c":"\"as_of\":\"z\""}"#)).unwrap();
+        let shown = json(&some);
+        assert!(!shown.contains("\"as_of\":\""), "{shown}");
+        let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read, serde_json::json!({"as_of": "x", "b": {"as_of": "y"}, "c": "\"as_of\":\"z\""}));
     }
 
     #[test]
@@ -397,6 +441,8 @@ mod tests {
 
     #[test]
     fn names_choose_attributes() {
+        let texts = Attributes::default().after(&merge(r#"{"a":"x\"\n","b":[1]}"#)).unwrap();
+        assert_eq!(["a", "b", "c"].map(|name| texts.text(name).into_owned()), ["x\"\n", "[1]", ""]);
         let all = Attributes::default().after(&merge(r#"{"a":1,"b":2,"c":3}"#)).unwrap();
         let names = AttributeNames::parse("c,a,x,a").unwrap();
         assert_eq!(names.to_string(), "c,a,x");

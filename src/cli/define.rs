@@ -81,7 +81,7 @@ fn table(preview: &Preview) -> Table {
         });
         rows.push(vec![key.to_owned(), members.collect::<Vec<_>>().join(",")]);
     }
-    for key in ["ties", "ranks", "starts"] {
+    for key in ["ties", "ranks", "starts", "attributes"] {
         rows.extend(more.get(key).and_then(Value::as_str).map(|text| vec![key.to_owned(), text.to_owned()]));
     }
     let takes = format!("{} bytes if counted in one slot, {} if in every slot", bytes.one_slot, bytes.all_slots);

@@ -41,11 +41,14 @@ pub(super) struct DefinitionArgs {
     /// The day or hour with which slots and periods of a day or longer begin, such as 2026-11-02 or 2026-11-02T05:00
     #[arg(long, value_name = "DAY[THOUR:00]")]
     starts: Option<String>,
+    /// The board that keeps the attributes of the subjects, such as names, so that several boards show the same ones
+    #[arg(long, value_name = "BOARD")]
+    attributes: Option<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "ties", "ranks", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "ties", "ranks", "attributes", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -75,6 +78,7 @@ impl DefinitionArgs {
         definition.extend(self.ties.as_ref().map(|ties| ("ties".to_owned(), json!(ties))));
         definition.extend(self.ranks.as_ref().map(|ranks| ("ranks".to_owned(), json!(ranks))));
         definition.extend(self.starts.as_ref().map(|starts| ("starts".to_owned(), json!(starts))));
+        definition.extend(self.attributes.as_ref().map(|board| ("attributes".to_owned(), json!(board))));
         let others = members("--set", &self.members)?;
         if let Some(name) = others.keys().find(|name| !Definition::KEYS.contains(&name.as_str())) {
             bail!("--set {name}: a definition has no such member; it has {}", Definition::KEYS.join(", "));

@@ -83,7 +83,7 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
         }
         let state = match &error {
             Some(error) => advice::of_server(error),
-            None => done(left, is_approximate),
+            None => done(left, is_approximate) + &elsewhere(defined, &boards),
         };
         failed += usize::from(error.is_some());
         rows.push(vec![defined.board.clone(), removed.to_string(), values.saturating_sub(left).to_string(), state]);
@@ -93,6 +93,16 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     match failed {
         0 => Ok(()),
         failed => bail!("{failed} of {} boards are not done; run the command again", boards.len()),
+    }
+}
+
+/// Returns what to say if another board, which is not among these, keeps the attributes of the subjects.
+fn elsewhere(board: &Defined, boards: &[(Metric, Defined)]) -> String {
+    match board.more.get("attributes").and_then(|keeper| keeper.as_str()) {
+        Some(keeper) if boards.iter().all(|(_, other)| other.board != keeper) => {
+            format!("; their attributes are on board '{keeper}', where they stay")
+        }
+        _ => String::new(),
     }
 }
 

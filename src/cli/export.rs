@@ -5,10 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::pin::pin;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use futures_util::TryStreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::attributes::text;
 use super::format::{csv_error, line_subject};
 use super::ranking::RankingArgs;
 
@@ -27,6 +28,10 @@ pub(super) struct ExportArgs {
 
 pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let ExportArgs { ranking, csv, output } = args;
+    let names: Vec<&str> = ranking.attributes().map(|names| names.split(',').collect()).unwrap_or_default();
+    if csv && names == ["*"] {
+        bail!("--csv has a column for each attribute, so --attributes must name them");
+    }
     let board = ranking.reached_board().await?;
     let mut lines = pin!(ranking.of(board.top()).lines());
     // The first line tells whether there is such a ranking. A file is not made before.
@@ -47,7 +52,8 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
         let has_ties = next.as_ref().is_some_and(|line| line.tie.is_some());
         if csv {
             let (ties, tiers) = (if has_ties { ",tie" } else { "" }, if has_tiers { ",tier" } else { "" });
-            writeln!(writer, "rank,subject,score{ties}{tiers}")?;
+            let attributes: String = names.iter().map(|name| format!(",{name}")).collect();
+            writeln!(writer, "rank,subject,score{ties}{tiers}{attributes}")?;
         }
         while let Some(line) = next {
             match csv {
@@ -57,6 +63,8 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
                     let mut record = vec![line.rank.to_string(), line_subject(&line.subject), score];
                     record.extend(has_ties.then(|| line.tie.map(|tie| tie.to_string()).unwrap_or_default()));
                     record.extend(has_tiers.then(|| line.tier.clone().unwrap_or_default()));
+                    let attributes = line.attributes.clone().unwrap_or_default();
+                    record.extend(names.iter().map(|name| attributes.get(*name).map(text).unwrap_or_default()));
                     row.write_record(&record).map_err(csv_error)?;
                     row.flush()?;
                 }

@@ -25,7 +25,7 @@ pub(super) struct FormatArgs {
 /// What is printed of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    header: Vec<&'static str>,
+    header: Vec<Cow<'static, str>>,
     rows: Vec<Vec<String>>,
     /// What people see in place of an empty cell.
     for_empty: &'static str,
@@ -39,7 +39,7 @@ impl Table {
     /// Creates a table. The names of columns of numbers end with a colon, which is not shown: they are aligned to the
     /// right.
     pub(super) fn new<const N: usize>(header: [&'static str; N]) -> Self {
-        Self { header: header.to_vec(), ..Self::default() }
+        Self { header: header.map(Cow::Borrowed).to_vec(), ..Self::default() }
     }
 
     pub(super) fn rows(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
@@ -50,11 +50,11 @@ impl Table {
     /// Adds a column at the right, unless all of its cells are missing.
     pub(super) fn optional_column<T: ToString>(
         mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         cells: impl Iterator<Item = Option<T>> + Clone,
     ) -> Self {
         if cells.clone().any(|cell| cell.is_some()) {
-            self.header.push(name);
+            self.header.push(name.into());
             for (row, value) in self.rows.iter_mut().zip(cells) {
                 row.push(cell(value));
             }

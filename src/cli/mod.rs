@@ -1,6 +1,7 @@
 //! The command line. Without a command, `serve` is run.
 
 mod advice;
+mod attributes;
 mod audit;
 mod backup;
 mod boards;
@@ -97,6 +98,8 @@ enum Command {
     Unfreeze(moderate::SubjectsArgs),
     /// Print the hidden subjects of a board, or the frozen ones
     Hidden(moderate::HiddenArgs),
+    /// Print what stands beside subjects, such as names, or set it
+    Attributes(attributes::AttributesArgs),
     /// Print the tiers of a board, the best first, or set them
     Tiers(tiers::TiersArgs),
     /// Change a board: another definition counts beside it, is compared with it, and takes over
@@ -179,6 +182,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Freeze(args) => Ok(moderate::change(args, moderate::Change::Frozen).await?),
             Command::Unfreeze(args) => Ok(moderate::change(args, moderate::Change::Unfrozen).await?),
             Command::Hidden(args) => Ok(moderate::hidden(args).await?),
+            Command::Attributes(args) => Ok(attributes::run(args).await?),
             Command::Tiers(args) => Ok(tiers::run(args).await?),
             Command::Next(command) => Ok(next::run(command).await?),
             Command::Rollover(args) => Ok(rollover::run(args).await?),

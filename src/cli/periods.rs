@@ -2,6 +2,7 @@
 
 use rolltop_client::answers::{Line, PeriodWithWinners, Periods};
 
+use super::attributes::with_columns;
 use super::format::{FormatArgs, REMOVED, Table, cell, line_subject, score};
 use super::ranking::time;
 use super::server::ServerArgs;
@@ -26,6 +27,9 @@ pub(super) struct PeriodsArgs {
     /// The key of the rankings, of a board with one for each; of several fields a JSON array
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
+    /// Show attributes of the winners: names with commas between them, or * for all
+    #[arg(long, value_name = "NAMES")]
+    attributes: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -33,23 +37,26 @@ pub(super) struct PeriodsArgs {
 }
 
 pub(super) async fn run(args: PeriodsArgs) -> anyhow::Result<()> {
-    let PeriodsArgs { board, only_final, after, winners, limit, by, server, format } = args;
+    let PeriodsArgs { board, only_final, after, winners, limit, by, attributes, server, format } = args;
     let request = server.service()?.board(&board).periods().winners(winners);
-    let request = request.optional("final", only_final.then_some(true)).optional("after", after);
+    let request = request
+        .optional("final", only_final.then_some(true))
+        .optional("after", after)
+        .optional("attributes", attributes);
     format.show(request.optional("limit", limit).optional("by", by), table).await?;
     Ok(())
 }
 
 /// Returns a table with a row for each of the winners, so that CSV has one for each, too.
 fn table(periods: &Periods) -> Table {
-    let rows = periods.items.iter().flat_map(|period| {
-        let row = |winner| row(period, winner);
-        let none = period.winners.is_empty().then(|| row(None));
-        none.into_iter().chain(period.winners.iter().map(move |winner| row(Some(winner))))
+    let winners = periods.items.iter().flat_map(|period| {
+        let none = period.winners.is_empty().then_some((period, None));
+        none.into_iter().chain(period.winners.iter().map(move |winner| (period, Some(winner))))
     });
-    Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"])
-        .rows(rows)
-        .for_empty(REMOVED)
+    let attributes = winners.clone().map(|(_, winner)| winner.and_then(|line| line.attributes.as_ref()));
+    let table = Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"])
+        .rows(winners.map(|(period, winner)| row(period, winner)));
+    with_columns(table, attributes).for_empty(REMOVED)
 }
 
 fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {

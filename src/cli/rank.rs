@@ -3,6 +3,7 @@
 use anyhow::bail;
 use rolltop_client::answers::{LookedLine, Neighbors, WindowValue};
 
+use super::attributes::with_columns;
 use super::format::{FormatArgs, Table, cell, score};
 use super::ranking::{RankingArgs, ranked, window};
 use super::top;
@@ -57,7 +58,8 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
                 let table = Table::new(header).rows(found.items.iter().map(row));
                 let table = table.optional_column("tie:", ties).optional_column("tier", tiers);
                 let note = ranked(found.total, &found.window, found.period.as_ref(), found.retiring);
-                let table = table.optional_column("from:", from).note(note);
+                let attributes = found.items.iter().map(|line| line.attributes.as_ref());
+                let table = with_columns(table.optional_column("from:", from), attributes).note(note);
                 match found.items.iter().all(|line| line.rank.is_some()) {
                     true => table,
                     false => table.note(

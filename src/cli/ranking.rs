@@ -23,6 +23,9 @@ pub(super) struct RankingArgs {
     /// The period to read, of a board with a season, such as 2026-11: see `rolltop periods` [default: the current one]
     #[arg(long, value_name = "NAME", conflicts_with = "of")]
     period: Option<String>,
+    /// Show attributes of the subjects: names with commas between them, or * for all
+    #[arg(long, value_name = "NAMES")]
+    attributes: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -37,11 +40,17 @@ impl RankingArgs {
         Ok(self.server.reached().await?.board(&self.board))
     }
 
+    /// Returns the names of the attributes to show.
+    pub(super) fn attributes(&self) -> Option<&str> {
+        self.attributes.as_deref()
+    }
+
     /// Makes a request one for this ranking.
     pub(super) fn of<T>(&self, request: Request<T>) -> Request<T> {
-        let Self { window, by, of, period, .. } = self;
+        let Self { window, by, of, period, attributes, .. } = self;
         let request = request.optional("window", window.as_ref()).optional("by", by.as_ref());
-        request.optional("of", of.as_ref()).optional("period", period.as_ref())
+        let request = request.optional("of", of.as_ref()).optional("period", period.as_ref());
+        request.optional("attributes", attributes.as_ref())
     }
 }
 

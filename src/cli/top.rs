@@ -6,6 +6,7 @@ use std::pin::pin;
 use futures_util::TryStreamExt;
 use rolltop_client::answers::{Line, Ranking};
 
+use super::attributes::with_columns;
 use super::format::{FormatArgs, REMOVED, Table, cell, clear, line_subject, score};
 use super::ranking::{RankingArgs, ranked};
 
@@ -57,7 +58,8 @@ pub(super) fn lines(lines: &[Line]) -> Table {
     let tiers = lines.iter().map(|line| line.tier.as_ref());
     let from = lines.iter().map(|line| line.from.map(cell));
     let table = Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row));
-    table.optional_column("tie:", ties).optional_column("tier", tiers).optional_column("from:", from).for_empty(REMOVED)
+    let table = table.optional_column("tie:", ties).optional_column("tier", tiers).optional_column("from:", from);
+    with_columns(table, lines.iter().map(|line| line.attributes.as_ref())).for_empty(REMOVED)
 }
 
 #[cfg(test)]

@@ -338,10 +338,14 @@ pub(super) async fn put(call: Call, payload: Payload) -> Result<HttpResponse, Pr
     let definition = definition::parse(&body)?;
     if dry_run {
         let preview = call.service().preview(&call.caller, &name, &definition).await?;
-        return Ok(response::json(&DefineAnswer::Preview(Box::new(DefinitionPreview::of(&preview)))));
+        let mut shown = DefinitionPreview::of(&preview);
+        shown.definition.note(call.service().note_of_keeper(&preview.board).await?);
+        return Ok(response::json(&DefineAnswer::Preview(Box::new(shown))));
     }
     let (board, created) = call.service().define(&call.caller, &name, &definition).await?;
-    let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board.current(), &call.state)));
+    let mut shown = DefinedBoard::of(&board.current(), &call.state);
+    shown.definition.note(call.service().note_of_keeper(&board).await?);
+    let answer = DefineAnswer::Defined(Box::new(shown));
     Ok(response::defined(created, &format!("/v1/boards/{name}"), &answer))
 }
 

@@ -101,6 +101,10 @@ pub(super) struct DefinitionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, example = "2026-11-02T05:00")]
     starts: Option<Starts>,
+    /// The board that keeps the attributes of the subjects. Absent if it keeps them itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "players")]
+    attributes: Option<BoardName>,
     ids: Ids,
     /// Notes about windows in which one slot is a large part, about decimals of amounts with a weight, about the scores that a
     /// second key leaves room for, and about the day on which slots of weeks begin. Absent if there are none.
@@ -147,6 +151,11 @@ pub(super) fn example() -> Value {
 }
 
 impl DefinitionShown {
+    /// Adds a note, if there is one.
+    pub(super) fn note(&mut self, note: Option<String>) {
+        self.notes.extend(note);
+    }
+
     pub(super) fn of(edition: &BoardEdition, id_cost: IdCost) -> Self {
         let (board, definition, main) = (edition.board(), edition.definition(), edition.main());
         Self {
@@ -181,6 +190,7 @@ impl DefinitionShown {
             season: definition.season,
             movement: definition.movement,
             starts: definition.starts,
+            attributes: definition.attributes.clone(),
             notes: notes(edition),
         }
     }

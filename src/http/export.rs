@@ -6,6 +6,7 @@
 //! Pages are read in [turns](TURNS), and written and compressed on a separate thread. So exports, however many there
 //! are, delay other requests of a worker by the time of reading a page.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -54,7 +55,8 @@ pub(super) enum Format {
     Csv,
 }
 
-/// The columns of every board; one with second keys has `tie` too, and one with tiers `tier`.
+/// The columns of every board; one with second keys has `tie` too, and one with tiers `tier`. Then follow the attributes
+/// that are asked for.
 const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
 
 impl Format {
@@ -234,7 +236,10 @@ impl Writing {
         let lines = RankingLines::new(track, page.clone());
         let text = match self.format {
             Format::Ndjson => ndjson(lines.iter())?,
-            Format::Csv => csv(lines.iter(), [track.scale().has_keys(), track.tiers().is_some()], self.lines == 0)?,
+            Format::Csv => {
+                let names = track.shown_attributes().map_or(&[][..], |shown| shown.names.named());
+                csv(lines.iter(), [track.scale().has_keys(), track.tiers().is_some()], names, self.lines == 0)?
+            }
         };
         self.frame = frame_of(read);
         self.lines += page.items.len() as u64;
@@ -286,25 +291,30 @@ fn ndjson(values: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>, P
 fn csv<'p>(
     lines: impl IntoIterator<Item = RankingLine<'p>>,
     [with_ties, with_tiers]: [bool; 2],
+    names: &[Box<str>],
     with_header: bool,
 ) -> Result<Vec<u8>, Problem> {
     let not_written = |error: &dyn std::fmt::Display| {
         Problem::new(Code::Internal, format!("a line could not be written as CSV: {error}"))
     };
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let mut write = |[rank, subject, score]: [&str; CSV_HEADER.len()], tie: &str, tier: &str| {
-        let more = with_ties.then_some(tie).into_iter().chain(with_tiers.then_some(tier));
-        writer.write_record([rank, subject, score].into_iter().chain(more)).map_err(|error| not_written(&error))
-    };
+    let mut write =
+        |[rank, subject, score]: [&str; CSV_HEADER.len()], tie: &str, tier: &str, attributes: Vec<Cow<'_, str>>| {
+            let more = with_ties.then_some(tie).into_iter().chain(with_tiers.then_some(tier));
+            let more = more.chain(attributes.iter().map(|text| &**text));
+            writer.write_record([rank, subject, score].into_iter().chain(more)).map_err(|error| not_written(&error))
+        };
     if with_header {
-        write(CSV_HEADER, "tie", "tier")?;
+        write(CSV_HEADER, "tie", "tier", names.iter().map(|name| Cow::Borrowed(&**name)).collect())?;
     }
-    for RankingLine { rank, subject, score, tie, tier, .. } in lines {
+    for RankingLine { rank, subject, score, tie, tier, attributes, .. } in lines {
+        let attributes = attributes.unwrap_or_default();
+        let cells = names.iter().map(|name| attributes.text(name)).collect();
         let (rank, score) = (rank.to_string(), score.as_ref().map(Shown::to_string).unwrap_or_default());
         let tie = tie.map_or_else(String::new, |tie| tie.to_string());
         // No subject is empty, so an empty field is that of a line whose subject was removed.
         let name = subject.removed_line().map_or(subject.as_str(), |_| "");
-        write([&rank, name, &score], &tie, tier.map_or("", |tier| tier))?;
+        write([&rank, name, &score], &tie, tier.map_or("", |tier| tier), cells)?;
     }
     writer.into_inner().map_err(|error| not_written(&error))
 }

@@ -12,7 +12,7 @@ use crate::service::{self, BytesPerSubject};
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DefinitionPreview {
     #[serde(flatten)]
-    definition: DefinitionShown,
+    pub(super) definition: DefinitionShown,
     /// Always true.
     dry_run: bool,
     /// Whether a board with this name exists. If it does and `conflict` is null, it has this definition.

@@ -185,6 +185,10 @@ pub(super) async fn rankings(call: Call, payload: Payload) -> Result<HttpRespons
     let body = call.json(payload).await?;
     let (keys, limit) = parse(&body)?;
     let is_large = keys.len().saturating_mul(limit as usize) > LARGE;
+    if is_large && track.shown_attributes().is_some() {
+        let detail = format!("with 'attributes', keys times limit may be at most {LARGE} lines");
+        return Err(Problem::field("limit", detail));
+    }
     let state = call.state;
     let answer = move || async move {
         let pages = state.service.pages_of_keys(&track, keys, limit).await?;

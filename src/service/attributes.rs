@@ -42,6 +42,14 @@ impl Service {
         self.keeper_of(&self.refreshed(&board).await?).await
     }
 
+    /// Returns why the board that a definition names cannot keep its attributes, if that is so now.
+    pub async fn note_of_keeper(&self, board: &Arc<Board>) -> Result<Option<String>> {
+        match self.keeper_of(board).await {
+            Err(error @ ServiceError::NoKeeper { .. }) => Ok(Some(format!("attributes: {error}"))),
+            keeper => keeper.map(|_| None),
+        }
+    }
+
     async fn keeper_of(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
         let Some(name) = board.keeper() else { return Ok(board.clone()) };
         let unusable = |why| ServiceError::NoKeeper { board: board.name().clone(), keeper: name.clone(), why };

@@ -14,6 +14,7 @@ mod waiting;
 
 mod access;
 mod all_time;
+mod attributes;
 mod backup;
 mod boards;
 mod bodies;

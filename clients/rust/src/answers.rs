@@ -36,6 +36,10 @@ impl fmt::Display for Tie {
     }
 }
 
+/// The attributes of a subject, by name. A number with more digits than `f64` has is rounded: [`text`](crate::Request::text)
+/// has all of them.
+pub type Attributes = BTreeMap<String, Value>;
+
 /// Answers: structs of public members that may get more of them.
 macro_rules! answers {
     ($($(#[$about:meta])* $name:ident { $($(#[$of_member:meta])* $member:ident: $kind:ty,)* })*) => {$(
@@ -78,6 +82,9 @@ answers! {
         /// are not known, and `Some(None)` if the subject was not among the first 1,000.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
         from: Option<Option<u64>>,
+        /// The attributes that are asked for with `attributes`, by name. None if none are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<Attributes>,
     }
 
     /// A page of a ranking, or what a live ranking is now.
@@ -171,6 +178,9 @@ answers! {
         /// are not known, and `Some(None)` if the subject was not among the first 1,000.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
         from: Option<Option<u64>>,
+        /// The attributes that are asked for with `attributes`, by name. None if none are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<Attributes>,
         /// The slots in which something was counted.
         #[serde(default)]
         slots: Vec<Slot>,
@@ -217,6 +227,9 @@ answers! {
         /// are not known, and `Some(None)` if the subject was not among the first 1,000.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
         from: Option<Option<u64>>,
+        /// The attributes that are asked for with `attributes`, by name. None if none are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<Attributes>,
     }
 
     /// Ranks and scores of some subjects, the best first.
@@ -599,7 +612,7 @@ answers! {
         frozen: bool,
     }
 
-    /// What became of several subjects to hide or to freeze.
+    /// What became of several subjects to hide, to freeze or to describe.
     Moderations {
         /// The number of subjects that are as the request wants them.
         accepted: u64,
@@ -634,6 +647,32 @@ answers! {
         frozen: bool,
     }
 
+    /// A subject with its attributes.
+    Described {
+        /// The board that was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        board: Option<String>,
+        /// The key, if the board that keeps them has a metric with `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The subject.
+        subject: String,
+        /// The attributes, by name.
+        attributes: Attributes,
+    }
+
+    /// A page of the subjects that have attributes.
+    DescribedPage {
+        /// The board.
+        board: String,
+        /// The number of all of them.
+        total: u64,
+        /// The subjects, by key and name.
+        items: Vec<Described>,
+        /// The cursor of the next page. None on the last one.
+        next: Option<String>,
+    }
+
     /// What a removal of several subjects, or from several rankings, did.
     Removals {
         /// The board.
@@ -663,6 +702,9 @@ answers! {
         duplicates: u64,
         /// The items that are not counted.
         rejected: Vec<Rejection>,
+        /// The items that are counted, and whose attributes were not set.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attributes_rejected: Vec<Rejection>,
         /// The types of events that no board counts, with the number of their events.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         unknown_types: BTreeMap<String, u64>,

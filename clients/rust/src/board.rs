@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::{
-    Added, Audit, ClosedPeriod, Defined, Distribution, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations,
-    Neighbors, Periods, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, Tier, Tiers,
-    WindowValue,
+    Added, Audit, ClosedPeriod, Defined, Described, DescribedPage, Distribution, Freezing, Hiding, KeyPage, Looked,
+    ModeratedPage, Moderations, Neighbors, Periods, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing,
+    Status, Tier, Tiers, WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
@@ -249,6 +249,37 @@ impl Board {
     /// Reads the frozen subjects, as [`hidden`](Self::hidden) reads the hidden ones.
     pub fn frozen(&self, prefix: &str) -> Request<ModeratedPage> {
         self.request(Method::GET, &["frozen"]).parameter("prefix", prefix)
+    }
+
+    /// Reads the attributes of a subject: what stands beside it, such as a name.
+    pub fn attributes(&self, subject: &str) -> Request<Described> {
+        self.request(Method::GET, &["subjects", subject, "attributes"])
+    }
+
+    /// Replaces all attributes of a subject by those of an object.
+    pub fn set_attributes(&self, subject: &str, attributes: &impl Serialize) -> Request<Described> {
+        self.request(Method::PUT, &["subjects", subject, "attributes"]).json(attributes).repeatable()
+    }
+
+    /// Sets the attributes of an object, and removes those that are null there. The others stay.
+    pub fn change_attributes(&self, subject: &str, attributes: &impl Serialize) -> Request<Described> {
+        self.request(Method::PATCH, &["subjects", subject, "attributes"]).json(attributes).repeatable()
+    }
+
+    /// Removes all attributes of a subject.
+    pub fn remove_attributes(&self, subject: &str) -> Request<Described> {
+        self.request(Method::DELETE, &["subjects", subject, "attributes"]).repeatable()
+    }
+
+    /// Changes attributes of up to 100,000 subjects, such as `{"subject": "a", "attributes": {"name": "Ann"}}`. `null` in
+    /// place of the object removes all.
+    pub fn describe_all(&self, subjects: &[impl Serialize]) -> Request<Moderations> {
+        self.request(Method::POST, &["attributes"]).json(&json!({"subjects": subjects})).repeatable()
+    }
+
+    /// Reads the subjects that have attributes, whose names begin with this text.
+    pub fn described(&self, prefix: &str) -> Request<DescribedPage> {
+        self.request(Method::GET, &["attributes"]).parameter("prefix", prefix)
     }
 
     /// Rolls the board over now.

@@ -138,6 +138,12 @@ impl Increment {
         self
     }
 
+    /// Merges these attributes with those of the subject, once it is counted: an object, in which null removes one.
+    pub fn attributes(mut self, attributes: &impl Serialize) -> Self {
+        self.0.set("attributes", attributes);
+        self
+    }
+
     /// Chooses the ranking of this key, on a board whose metric has `BY`.
     pub fn by(mut self, key: &str) -> Self {
         self.0.set("by", key);

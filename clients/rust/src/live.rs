@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::answers::{Line, Ranking, Tie, Window, if_present};
+use crate::answers::{Attributes, Line, Ranking, Tie, Window, if_present};
 use crate::connection::Sent;
 use crate::pause::pause;
 use crate::request::Plan;
@@ -75,6 +75,7 @@ struct Row {
     tier: Option<String>,
     #[serde(default, deserialize_with = "if_present")]
     from: Option<Option<u64>>,
+    attributes: Option<Attributes>,
 }
 
 /// An event of a stream: https://html.spec.whatwg.org/#event-stream-interpretation
@@ -160,9 +161,9 @@ impl Change {
             self.gone.iter().map(String::as_str).chain(self.rows.iter().map(|row| row.subject.as_str())).collect();
         ranking.items.retain(|line| line.subject.as_deref().is_none_or(|subject| !moved.contains(subject)));
         // Rows are in the order of their positions, so each is inserted at its final place.
-        for Row { position, rank, subject, score, tie, tier, from } in self.rows {
+        for Row { position, rank, subject, score, tie, tier, from, attributes } in self.rows {
             let at = position.saturating_sub(1).min(ranking.items.len());
-            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tie, tier, from });
+            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tie, tier, from, attributes });
         }
         (ranking.window, ranking.as_of) = (self.window, self.as_of);
         (ranking.retiring, ranking.total, ranking.from_as_of) = (self.retiring, self.total, self.from_as_of);

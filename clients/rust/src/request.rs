@@ -100,6 +100,11 @@ impl<T> Request<T> {
         self.parameter("period", name)
     }
 
+    /// Has each line show these attributes: names with commas between them, or `*` for all.
+    pub fn attributes(self, names: &str) -> Self {
+        self.parameter("attributes", names)
+    }
+
     /// Limits the lines of the answer.
     pub fn limit(self, lines: u32) -> Self {
         self.parameter("limit", lines)

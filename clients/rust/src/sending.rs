@@ -79,7 +79,11 @@ impl<'a> Sending<'a> {
     }
 
     fn count(&mut self, added: Added) -> Option<Duration> {
-        let Added { accepted, duplicates, rejected, unknown_types } = added;
+        let Added { accepted, duplicates, rejected, attributes_rejected, unknown_types } = added;
+        for Rejection { index, code, detail, .. } in &attributes_rejected {
+            // It is counted, and would be a duplicate.
+            tracing::warn!(index, code, detail, "the attributes of an item were not set");
+        }
         self.delivery.meet_unknown(unknown_types);
         self.delivery.count(|counts| {
             counts.accepted += accepted;

@@ -1,5 +1,6 @@
 //! Who may do what: every operation with every kind of caller, and what callers learn of boards that are not theirs.
 
+mod attributes;
 mod boards_of_others;
 mod callers;
 mod keys;
