@@ -48,7 +48,7 @@ item! {
         subject: TextField<'a>,
         #[schema(schema_with = schemas::by, required = false)]
         by: TextField<'a>,
-        #[schema(schema_with = schemas::attributes_of_item)]
+        #[schema(schema_with = schemas::attributes_or_null, required = true)]
         attributes: Option<&'a RawValue>,
     }
     /// A single subject or a batch.

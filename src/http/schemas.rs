@@ -83,7 +83,14 @@ pub(super) fn all_attributes() -> ObjectBuilder {
 /// The attributes of an item.
 pub(super) fn attributes_of_item() -> ObjectBuilder {
     let description = "Attributes to merge with those of the subject: null removes one. At most 32, and with those that are \
-        there 1,024 bytes. Null instead of the object removes all, where nothing is counted.";
+        there 1,024 bytes.";
+    all_attributes().description(Some(description))
+}
+
+/// The attributes of an item that is about nothing else.
+pub(super) fn attributes_or_null() -> ObjectBuilder {
+    let description = "Attributes to merge with those of the subject: null removes one. At most 32, and with those that are \
+        there 1,024 bytes. Null instead of the object removes all.";
     all_attributes().description(Some(description)).schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
 }
 

@@ -176,7 +176,8 @@ impl Service {
             false => subjects.to_vec(),
         };
         let keeper = &keeper;
-        match about!(self, whole keeper, |current| self.store.attributes(current, &stored)) {
+        let read = async { about!(self, whole keeper, |current| self.store.attributes(current, &stored)) };
+        match read.await {
             // It was removed meanwhile.
             Err(ServiceError::UnknownBoard(name)) if name != *board.name() => Ok(Vec::new()),
             read => Ok(read?.answer),

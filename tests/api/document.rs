@@ -205,7 +205,7 @@ async fn examples_of_removals_rollovers_and_audits_name_no_board_that_exists_by_
         }
     }
     assert_eq!(
-        seen, 16,
-        "removals, moderation, rollover, audit, ends of imports, copies and periods, exchanges and comparison"
+        seen, 17,
+        "removals, moderation, attributes, rollover, audit, ends of imports, copies and periods, exchanges and comparison"
     );
 }

@@ -108,6 +108,7 @@ fn operation_mut<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut 
         "GET" => item.get.as_mut(),
         "POST" => item.post.as_mut(),
         "PUT" => item.put.as_mut(),
+        "PATCH" => item.patch.as_mut(),
         "DELETE" => item.delete.as_mut(),
         _ => None,
     }

@@ -54,8 +54,11 @@ async fn only_secret_keys_set_attributes() {
 #[actix_web::test]
 async fn tokens_set_no_attributes() {
     let guarded = Guarded::new(Keys::new(Grant::none(), with_secret(signing_key("shop-*", &[], &Value::Null)))).await;
-    let bearer = token(&json!({"scopes": ["write"]}));
+    let bearer = token(&json!({"scopes": ["write"], "increment": {"subject": "p"}}));
     let answer = guarded.send(Some(&bearer), Method::PUT, OF_P, Some(&json!({"n": 9}))).await;
+    assert_eq!(answer.refusal(), (403, "forbidden"), "{answer:?}");
+    let item = json!({"subject": "p", "attributes": {"n": 9}});
+    let answer = guarded.send(Some(&bearer), Method::POST, "/v1/boards/shop-a/increments", Some(&item)).await;
     assert_eq!(answer.refusal(), (403, "forbidden"), "{answer:?}");
 }
 
