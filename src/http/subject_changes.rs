@@ -104,7 +104,7 @@ pub(super) async fn change<C: SubjectChange>(call: Call, payload: Payload) -> Re
         }
         Format::Json => {
             let body = body::read(incoming, &call.caller, &call.state.options).await?;
-            let (is_large, state) = (body.len() > large::BODY, call.state);
+            let (is_large, limits, state) = (body.len() > large::BODY, call.item_limits(), call.state);
             let work = move || async move {
                 let mut changes = Changes::of_body(&body, |item: C::Item<'_>| Ok((C::parse(item, &board)?, ())))?;
                 if changes.is_single
@@ -112,6 +112,7 @@ pub(super) async fn change<C: SubjectChange>(call: Call, payload: Payload) -> Re
                 {
                     return Err(error.into());
                 }
+                limits.take(changes.len())?;
                 let mut refused = C::make(&state.service, &board, &changes.valid).await?;
                 if changes.is_single
                     && let Some((_, error)) = refused.pop()
