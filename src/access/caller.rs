@@ -62,7 +62,7 @@ pub enum Denial {
     #[error("source '{0}' does not list the key of the caller, which does not have the scope 'manage' either")]
     Sender(SourceName),
     /// The caller has a token, or a key that everybody can read.
-    #[error("attributes are set with a secret key, which everybody who sees a page does not have")]
+    #[error("attributes are set with a secret key only; everybody who opens a page can read its key or token")]
     NotSecret,
     /// The caller has a token for an item of another kind.
     #[error("the token is for one {0}, {path}", path = .0.path())]

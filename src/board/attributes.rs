@@ -23,9 +23,19 @@ pub struct Attributes(Option<Arc<str>>);
 /// is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributesChange {
-    /// Whether attributes that are not named are removed.
-    replaces: bool,
+    mode: ChangeMode,
     text: Box<str>,
+}
+
+/// What becomes of the attributes that a subject has before a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeMode {
+    /// Those that are not named stay.
+    Merge,
+    /// Those that are not named are removed.
+    Replace,
+    /// If there are any, nothing is changed.
+    Begin,
 }
 
 /// The attributes that are read of subjects.
@@ -61,8 +71,8 @@ pub enum AttributesError {
     Name,
     #[error("the attribute '{0}' is given more than once")]
     Repeated(String),
-    #[error("the attribute '{0}' is not valid JSON with valid Unicode")]
-    Value(String),
+    #[error("the attribute '{name}' has a value that cannot be read: {reason}")]
+    Value { name: String, reason: String },
     #[error("a subject has at most {MAX_ATTRIBUTES} attributes")]
     TooMany,
     #[error(
@@ -163,7 +173,11 @@ impl Attributes {
     ///
     /// Returns [`AttributesError::TooMany`] or [`AttributesError::TooLong`] if they would be too many or too long.
     pub fn after(&self, change: &AttributesChange) -> Result<Self, AttributesError> {
-        let mut all: BTreeMap<&str, &str> = if change.replaces { BTreeMap::new() } else { self.iter().collect() };
+        let mut all: BTreeMap<&str, &str> = match change.mode {
+            ChangeMode::Begin if !self.is_empty() => return Ok(self.clone()),
+            ChangeMode::Merge => self.iter().collect(),
+            ChangeMode::Replace | ChangeMode::Begin => BTreeMap::new(),
+        };
         for (name, value) in pairs(&change.text) {
             if value.is_empty() {
                 all.remove(name)
@@ -185,7 +199,7 @@ impl Attributes {
 
     /// Returns the change after which a subject has exactly these.
     pub fn change(&self) -> AttributesChange {
-        AttributesChange { replaces: true, text: self.stored().into() }
+        AttributesChange { mode: ChangeMode::Replace, text: self.stored().into() }
     }
 }
 
@@ -198,20 +212,25 @@ impl AttributesChange {
     /// Returns the change that replaces all attributes by those of a JSON object.
     pub fn replacing(object: &RawValue) -> Result<Self, AttributesError> {
         let all = Given::of(object)?.0;
-        let some = all.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (&**name, *value));
-        Ok(Self { replaces: true, text: text_of(some)?.into() })
+        let some = all.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (&**name, &**value));
+        Ok(Self { mode: ChangeMode::Replace, text: text_of(some)?.into() })
     }
 
     /// Returns the change that sets the attributes of a JSON object, and removes those that are `null` there.
     pub fn merging(object: &RawValue) -> Result<Self, AttributesError> {
         let all = Given::of(object)?.0;
-        let text = text_of(all.iter().map(|(name, value)| (&**name, *value)))?;
-        Ok(Self { replaces: false, text: text.into() })
+        let text = text_of(all.iter().map(|(name, value)| (&**name, &**value)))?;
+        Ok(Self { mode: ChangeMode::Merge, text: text.into() })
     }
 
-    /// Returns whether attributes that are not named are removed.
-    pub fn replaces(&self) -> bool {
-        self.replaces
+    /// Returns the same change for subjects that have no attributes. The others keep what they have.
+    #[must_use]
+    pub fn for_new(self) -> Self {
+        Self { mode: ChangeMode::Begin, ..self }
+    }
+
+    pub fn mode(&self) -> ChangeMode {
+        self.mode
     }
 
     /// Returns the attributes that are set, and those that are removed with an empty value, in the form of
@@ -222,7 +241,7 @@ impl AttributesChange {
 
     /// Returns whether there is something that it may change.
     pub fn is_empty(&self) -> bool {
-        !self.replaces && self.text.is_empty()
+        self.mode != ChangeMode::Replace && self.text.is_empty()
     }
 }
 
@@ -269,16 +288,21 @@ impl fmt::Display for AttributeNames {
 
 impl Serialize for Attributes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let members: Vec<String> = self.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        // The entity tag of a response leaves the times of members `as_of` out, which must not be those of attributes. With
-        // an escape the name is the same.
-        let object = format!("{{{}}}", members.join(",")).replace("\"as_of\":\"", "\"as\\u005fof\":\"");
+        let mut object = String::with_capacity(self.stored().len() + 3 * MAX_ATTRIBUTES);
+        for (name, value) in self.iter() {
+            object.push(if object.is_empty() { '{' } else { ',' });
+            let name = if name == "as_of" { "as\\u005fof" } else { name };
+            for part in ["\"", name, "\":", value] {
+                object.push_str(part);
+            }
+        }
+        object.push_str(if object.is_empty() { "{}" } else { "}" });
         RawValue::from_string(object).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
 /// The members of a JSON object of attributes: the JSON text of each value, empty for `null`.
-struct Given<'a>(BTreeMap<Cow<'a, str>, &'a str>);
+struct Given<'a>(BTreeMap<Cow<'a, str>, String>);
 
 impl<'a> Given<'a> {
     fn of(object: &'a RawValue) -> Result<Self, AttributesError> {
@@ -297,7 +321,7 @@ impl<'a> Given<'a> {
 }
 
 /// Members of an object, up to the first that is not valid.
-struct Members<'a>(Result<Vec<(Cow<'a, str>, &'a str)>, AttributesError>);
+struct Members<'a>(Result<Vec<(Cow<'a, str>, String)>, AttributesError>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -334,20 +358,49 @@ impl<'de> Deserialize<'de> for Members<'de> {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Returns a member with the JSON text of its value, which is empty for `null`.
-fn checked<'a>(name: Cow<'a, str>, value: &'a RawValue) -> Result<(Cow<'a, str>, &'a str), AttributesError> {
+fn checked<'a>(name: Cow<'a, str>, value: &RawValue) -> Result<(Cow<'a, str>, String), AttributesError> {
     if !is_name(&name) {
         return Err(AttributesError::Name);
     }
-    match value.get() {
-        "null" => Ok((name, "")),
-        text if text.len() > MAX_ATTRIBUTES_BYTES => Err(AttributesError::TooLong),
-        // Half of a surrogate pair is valid JSON, and no text.
-        text if serde_json::from_str::<serde_json::Value>(text).is_err() => {
-            Err(AttributesError::Value(name.into_owned()))
+    let text = match value.get() {
+        "null" => return Ok((name, String::new())),
+        text => written(text),
+    };
+    if text.len() > MAX_ATTRIBUTES_BYTES {
+        return Err(AttributesError::TooLong);
+    }
+    // A text may be valid JSON and yet none that can be read, such as one with half of a surrogate pair.
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(_) => Ok((name, text)),
+        Err(error) => {
+            let reason = error.to_string();
+            let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
+            Err(AttributesError::Value { name: name.into_owned(), reason })
         }
-        text => Ok((name, text)),
     }
 }
+
+/// Returns a JSON text as it is stored and shown: without white space around its parts, in which there may be line ends, and
+/// with the characters escaped that end a line for some readers.
+///
+/// The entity tag of a response leaves out the times of members `as_of`, which must not be those of attributes. So that
+/// name is written with an escape, which stands for the same.
+fn written(json: &str) -> String {
+    let (mut text, mut is_string, mut is_escaped) = (String::with_capacity(json.len()), false, false);
+    for char in json.chars() {
+        match char {
+            ' ' | '\t' | '\n' | '\r' if !is_string => {}
+            '\u{85}' | '\u{2028}' | '\u{2029}' => text.push_str(&format!("\\u{:04x}", u32::from(char))),
+            _ => text.push(char),
+        }
+        is_string ^= char == '"' && !is_escaped;
+        is_escaped = char == '\\' && !is_escaped;
+    }
+    if text.contains(AS_OF) { text.replace(AS_OF, "\"as\\u005fof\":\"") } else { text }
+}
+
+/// The beginning of a member that the entity tag of a response leaves out.
+const AS_OF: &str = "\"as_of\":\"";
 
 #[cfg(test)]
 mod tests {
@@ -369,10 +422,10 @@ mod tests {
     fn changes_replace_merge_and_remove() {
         let none = Attributes::default();
         let ann = none.after(&merge(r#"{"name":"Ann","level":1.50,"badges":["a", {"b":1}],"gone":null}"#)).unwrap();
-        assert_eq!(json(&ann), r#"{"badges":["a", {"b":1}],"level":1.50,"name":"Ann"}"#);
+        assert_eq!(json(&ann), r#"{"badges":["a",{"b":1}],"level":1.50,"name":"Ann"}"#);
         assert_eq!(ann.get("level"), Some("1.50"));
         let older = ann.after(&merge(r#"{"name":null,"level":12345678901234567890123}"#)).unwrap();
-        assert_eq!(json(&older), r#"{"badges":["a", {"b":1}],"level":12345678901234567890123}"#);
+        assert_eq!(json(&older), r#"{"badges":["a",{"b":1}],"level":12345678901234567890123}"#);
         let replaced = AttributesChange::replacing(&raw(r#"{"z":true,"y":null}"#)).unwrap();
         assert_eq!(json(&older.after(&replaced).unwrap()), r#"{"z":true}"#);
         assert_eq!(ann.after(&AttributesChange::clear()).unwrap(), none);
@@ -418,13 +471,42 @@ mod tests {
             (r#"{"a b":1}"#, AttributesError::Name),
             (r#"{"ä":1}"#, AttributesError::Name),
             (r#"{"a":1,"a":2}"#, AttributesError::Repeated("a".to_owned())),
-            (r#"{"a":"\ud800"}"#, AttributesError::Value("a".to_owned())),
             (long.as_str(), AttributesError::TooLong),
             (many.as_str(), AttributesError::TooMany),
         ] {
             assert_eq!(AttributesChange::merging(&raw(text)), Err(error.clone()), "{text}");
             assert_eq!(AttributesChange::replacing(&raw(text)), Err(error), "{text}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_value() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        for text in [r#"{"a":"\ud800"}"#, r#"{"a":1e999}"#, &deep] {
+            let error = AttributesChange::merging(&raw(text)).unwrap_err();
+            assert!(matches!(&error, AttributesError::Value { name, .. } if name == "a"), "{error}");
+            assert!(!error.to_string().contains("line"), "{error}");
+        }
+    }
+
+    /// Lines of exports, streams and contents have one object each.
+    #[test]
+    fn values_are_in_one_line() {
+        let text = "{\"a\":[\n \"x \\\" \\n\u{2028}y\" ,\t1 ]\r\n, \"b\": {\"as_of\" : \"1\"}}";
+        let some = Attributes::default().after(&merge(text)).unwrap();
+        let shown = json(&some);
+        assert_eq!(shown, r#"{"a":["x \" \n\u2028y",1],"b":{"as\u005fof":"1"}}"#);
+        // What is shown is set again as it is.
+        assert_eq!(Attributes::default().after(&AttributesChange::replacing(&raw(&shown)).unwrap()).unwrap(), some);
+    }
+
+    #[test]
+    fn what_is_for_new_subjects_leaves_those_that_have_some() {
+        let begin = AttributesChange::replacing(&raw(r#"{"a":1}"#)).unwrap().for_new();
+        let ann = Attributes::default().after(&begin).unwrap();
+        assert_eq!(json(&ann), r#"{"a":1}"#);
+        let other = AttributesChange::replacing(&raw(r#"{"b":1}"#)).unwrap().for_new();
+        assert_eq!(ann.after(&other).unwrap(), ann);
     }
 
     /// The bound is that of the object that responses show.

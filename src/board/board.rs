@@ -212,6 +212,11 @@ impl Board {
         self.definition().attributes.as_ref().filter(|keeper| *keeper != self.name())
     }
 
+    /// Returns whether other boards may name this one as that which keeps the attributes of their subjects.
+    pub fn keeps_for_others(&self) -> bool {
+        self.keeper().is_none() && !self.has_keys()
+    }
+
     /// Returns whether the metric has `BY`, so that each key has a ranking of its own. The same in all editions.
     pub fn has_keys(&self) -> bool {
         self.definition().metric.by.is_some()

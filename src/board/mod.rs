@@ -78,7 +78,7 @@ pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use archive::{ArchiveTop, Packed};
 pub use attributes::{
-    AttributeNames, Attributes, AttributesChange, AttributesError, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES,
+    AttributeNames, Attributes, AttributesChange, AttributesError, ChangeMode, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES,
     ShownAttributes,
 };
 pub use averaging::{Averaging, Prior};

@@ -1,12 +1,11 @@
 //! `rolltop attributes`: what stands beside subjects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, bail};
 use rolltop_client::Board;
 use rolltop_client::answers::{Attributes, Described, DescribedPage, Moderations};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::format::{FormatArgs, Table, printable};
@@ -32,7 +31,7 @@ pub(super) struct AttributesArgs {
     /// The key of the ranking, if the board that keeps them has one for each
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
-    /// Of all that have some, only subjects that begin like this
+    /// Of all that have some, only subjects that begin like this; with keys together with --by
     #[arg(long, default_value = "", conflicts_with = "subject")]
     prefix: String,
     #[command(flatten)]
@@ -45,7 +44,9 @@ pub(super) async fn run(args: AttributesArgs) -> anyhow::Result<()> {
     let AttributesArgs { board, subject, attributes, remove, by, prefix, server, format } = args;
     let Some(subject) = subject else {
         let board = server.service()?.board(&board);
-        let request = |cursor: Option<&String>| board.described(&prefix).limit(1_000).optional("cursor", cursor);
+        let request = |cursor: Option<&String>| {
+            board.described(&prefix).limit(1_000).optional("by", by.as_ref()).optional("cursor", cursor)
+        };
         return format.show_pages(request, |page| page.next, |page: &DescribedPage| table(&page.items)).await;
     };
     if subject == "-" {
@@ -95,7 +96,7 @@ async fn lines(board: &Board, format: FormatArgs) -> anyhow::Result<()> {
                     Ok(line) => some.push((number, line)),
                     Err(detail) => {
                         refused += 1;
-                        eprintln_line(number, &detail);
+                        refuse(number, &detail);
                     }
                 }
             }
@@ -109,7 +110,7 @@ async fn lines(board: &Board, format: FormatArgs) -> anyhow::Result<()> {
             for rejection in &answer.rejected {
                 refused += 1;
                 let number = some.get(rejection.index).map_or(0, |(number, _)| *number);
-                eprintln_line(number, &format!("{} ({})", rejection.detail, rejection.code));
+                refuse(number, &format!("{} ({})", rejection.detail, rejection.code));
             }
             if format.json {
                 format.print(&text, Table::default)?;
@@ -118,7 +119,7 @@ async fn lines(board: &Board, format: FormatArgs) -> anyhow::Result<()> {
         }
     }
     if !format.json {
-        let row = vec![board.name().to_owned(), accepted.to_string(), "described".to_owned()];
+        let row = vec![board.name().to_owned(), accepted.to_string(), "set".to_owned()];
         format.print("", || Table::new(["board", "subjects:", "state"]).rows([row]))?;
     }
     match refused {
@@ -129,9 +130,7 @@ async fn lines(board: &Board, format: FormatArgs) -> anyhow::Result<()> {
 }
 
 /// Says why a line is refused. If standard error cannot be written, the number at the end says it.
-fn eprintln_line(number: u64, detail: &str) {
-    use std::io::Write;
-
+fn refuse(number: u64, detail: &str) {
     drop(writeln!(io::stderr(), "line {number} is refused: {}", printable(detail)));
 }
 
@@ -142,21 +141,26 @@ fn table(described: &[Described]) -> Table {
         key.into_iter().chain([one.subject.clone()]).collect::<Vec<_>>()
     };
     let table = if has_keys { Table::new(["by", "subject"]) } else { Table::new(["subject"]) };
-    with_columns(table.rows(described.iter().map(row)), described.iter().map(|one| Some(&one.attributes)))
+    with_columns(table.rows(described.iter().map(row)), Some("*"), described.iter().map(|one| one.attributes.as_ref()))
 }
 
-/// Adds a column for each attribute that any of the lines of a table has.
-pub(super) fn with_columns<'l>(table: Table, lines: impl Iterator<Item = Option<&'l Attributes>> + Clone) -> Table {
-    let names: BTreeSet<&String> = lines.clone().flatten().flat_map(|attributes| attributes.keys()).collect();
-    let cell = |attributes: Option<&Attributes>, name: &String| attributes?.get(name).map(text);
+/// Adds a column for each of these attributes, or if they are not named (`*`), for each that any of the lines of a table has.
+pub(super) fn with_columns<'l>(
+    table: Table,
+    names: Option<&str>,
+    lines: impl Iterator<Item = Option<&'l Attributes>> + Clone,
+) -> Table {
+    let found = || lines.clone().flatten().flat_map(|attributes| attributes.keys().map(String::as_str));
+    let names: Vec<&str> = match names {
+        None => return table,
+        Some("*") => found().collect::<BTreeSet<_>>().into_iter().collect(),
+        Some(names) => names.split(',').collect(),
+    };
+    let cell = |attributes: Option<&Attributes>, name: &str| Some(attributes?.get(name)?.to_string());
     names.into_iter().fold(table, |table, name| {
-        table.optional_column(name.clone(), lines.clone().map(|attributes| cell(attributes, name)))
+        let cells = lines.clone().map(|attributes| Some(cell(attributes, name).unwrap_or_default()));
+        table.optional_column(name.to_owned(), cells)
     })
-}
-
-/// Returns a value as a text: a string as it is, and anything else as JSON.
-pub(super) fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -166,10 +170,10 @@ mod tests {
     #[test]
     fn a_column_for_each_attribute() {
         let described: Vec<Described> = serde_json::from_str(
-            r#"[{"subject":"a","attributes":{"name":"Ann","level":2}},{"subject":"b","attributes":{"name":"Bob"}}]"#,
+            r#"[{"subject":"a","attributes":{"name":"Ann","level":2.50}},{"subject":"b","attributes":{"name":"Bob"}}]"#,
         )
         .unwrap();
-        assert_eq!(table(&described).text(false), "subject  level  name\na        2      Ann\nb        -      Bob");
+        assert_eq!(table(&described).text(false), "subject  level  name\na        2.50   Ann\nb               Bob");
         let given = given(&["name=Ann".to_owned(), "level=2.50".to_owned(), "gone=null".to_owned()]).unwrap();
         assert_eq!(serde_json::to_string(&given).unwrap(), r#"{"gone":null,"level":2.50,"name":"Ann"}"#);
     }

@@ -56,7 +56,8 @@ fn one(status: &Status) -> Table {
         ("ranked", cell(status.total)),
         ("retiring slots", status.retiring.to_string()),
     ];
-    Table::new(["", ""]).rows(rows.map(|(name, value)| vec![name.to_owned(), value]))
+    let keeper = status.attributes.clone().map(|keeper| ("attributes of", keeper));
+    Table::new(["", ""]).rows(rows.into_iter().chain(keeper).map(|(name, value)| vec![name.to_owned(), value]))
 }
 
 fn key_lines(page: &KeyPage) -> Table {

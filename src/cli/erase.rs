@@ -38,7 +38,9 @@ pub(super) struct EraseArgs {
 pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     let EraseArgs { boards: pattern, subjects, by, yes, server, format } = args;
     let service = server.reached().await?;
-    let all = service.boards().await?.items.into_iter().filter(|board| pattern.includes(&board.board));
+    let all = service.boards().await?.items;
+    let present: Vec<String> = all.iter().map(|board| board.board.clone()).collect();
+    let all = all.into_iter().filter(|board| pattern.includes(&board.board));
     let mut boards = all.map(|board| Ok((metric_of(&board)?, board))).collect::<anyhow::Result<Vec<_>>>()?;
     boards.retain(|(metric, _)| by.is_none() || metric.by.is_some());
     if boards.is_empty() {
@@ -83,7 +85,7 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
         }
         let state = match &error {
             Some(error) => advice::of_server(error),
-            None => done(left, is_approximate) + &elsewhere(defined, &boards),
+            None => done(left, is_approximate) + &elsewhere(defined, &boards, &present),
         };
         failed += usize::from(error.is_some());
         rows.push(vec![defined.board.clone(), removed.to_string(), values.saturating_sub(left).to_string(), state]);
@@ -96,10 +98,12 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Returns what to say if another board, which is not among these, keeps the attributes of the subjects.
-fn elsewhere(board: &Defined, boards: &[(Metric, Defined)]) -> String {
+/// Returns what to say if another board, which is there and not among these, keeps the attributes of the subjects.
+fn elsewhere(board: &Defined, boards: &[(Metric, Defined)], present: &[String]) -> String {
     match board.more.get("attributes").and_then(|keeper| keeper.as_str()) {
-        Some(keeper) if boards.iter().all(|(_, other)| other.board != keeper) => {
+        Some(keeper)
+            if present.iter().any(|name| name == keeper) && boards.iter().all(|(_, other)| other.board != keeper) =>
+        {
             format!("; their attributes are on board '{keeper}', where they stay")
         }
         _ => String::new(),

@@ -9,7 +9,6 @@ use anyhow::{Context, bail};
 use futures_util::TryStreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::attributes::text;
 use super::format::{csv_error, line_subject};
 use super::ranking::RankingArgs;
 
@@ -29,8 +28,13 @@ pub(super) struct ExportArgs {
 pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let ExportArgs { ranking, csv, output } = args;
     let names: Vec<&str> = ranking.attributes().map(|names| names.split(',').collect()).unwrap_or_default();
-    if csv && names == ["*"] {
-        bail!("--csv has a column for each attribute, so --attributes must name them");
+    let taken = names.iter().find(|name| ["rank", "subject", "score", "tie", "tier"].contains(name));
+    match taken {
+        _ if csv && names == ["*"] => {
+            bail!("--csv has a column for each attribute, so --attributes must name them");
+        }
+        Some(name) if csv => bail!("--csv: '{name}' is another column"),
+        _ => {}
     }
     let board = ranking.reached_board().await?;
     let mut lines = pin!(ranking.of(board.top()).lines());
@@ -64,7 +68,9 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
                     record.extend(has_ties.then(|| line.tie.map(|tie| tie.to_string()).unwrap_or_default()));
                     record.extend(has_tiers.then(|| line.tier.clone().unwrap_or_default()));
                     let attributes = line.attributes.clone().unwrap_or_default();
-                    record.extend(names.iter().map(|name| attributes.get(*name).map(text).unwrap_or_default()));
+                    record.extend(
+                        names.iter().map(|name| attributes.get(*name).map(ToString::to_string).unwrap_or_default()),
+                    );
                     row.write_record(&record).map_err(csv_error)?;
                     row.flush()?;
                 }

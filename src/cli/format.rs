@@ -28,7 +28,7 @@ pub(super) struct Table {
     header: Vec<Cow<'static, str>>,
     rows: Vec<Vec<String>>,
     /// What people see in place of an empty cell.
-    for_empty: &'static str,
+    for_empty: (&'static str, &'static str),
     /// A line below the table, for people.
     notes: Vec<String>,
     /// Whether it goes on with a table that is printed already, and its header with it.
@@ -62,9 +62,9 @@ impl Table {
         self
     }
 
-    /// Shows people a word in place of an empty cell. Programs get the empty cell, which is not mistaken for a name.
-    pub(super) fn for_empty(mut self, word: &'static str) -> Self {
-        self.for_empty = word;
+    /// Shows people a word in place of an empty cell of a column. Programs get the empty cell, which is not mistaken for a name.
+    pub(super) fn for_empty(mut self, column: &'static str, word: &'static str) -> Self {
+        self.for_empty = (column, word);
         self
     }
 
@@ -79,7 +79,9 @@ impl Table {
         table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(self.header.iter().map(|name| name.trim_end_matches(':')));
         for row in &self.rows {
-            let words = row.iter().map(|cell| if cell.is_empty() { self.for_empty } else { cell });
+            let (column, word) = self.for_empty;
+            let cells = self.header.iter().zip(row);
+            let words = cells.map(|(name, cell)| if cell.is_empty() && name == column { word } else { cell });
             table.add_row(words.map(printable));
         }
         for (at, name) in self.header.iter().enumerate() {

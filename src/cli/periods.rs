@@ -42,13 +42,15 @@ pub(super) async fn run(args: PeriodsArgs) -> anyhow::Result<()> {
     let request = request
         .optional("final", only_final.then_some(true))
         .optional("after", after)
-        .optional("attributes", attributes);
-    format.show(request.optional("limit", limit).optional("by", by), table).await?;
+        .optional("attributes", attributes.as_ref());
+    format
+        .show(request.optional("limit", limit).optional("by", by), |found| table(found, attributes.as_deref()))
+        .await?;
     Ok(())
 }
 
 /// Returns a table with a row for each of the winners, so that CSV has one for each, too.
-fn table(periods: &Periods) -> Table {
+fn table(periods: &Periods, names: Option<&str>) -> Table {
     let winners = periods.items.iter().flat_map(|period| {
         let none = period.winners.is_empty().then_some((period, None));
         none.into_iter().chain(period.winners.iter().map(move |winner| (period, Some(winner))))
@@ -56,7 +58,7 @@ fn table(periods: &Periods) -> Table {
     let attributes = winners.clone().map(|(_, winner)| winner.and_then(|line| line.attributes.as_ref()));
     let table = Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"])
         .rows(winners.map(|(period, winner)| row(period, winner)));
-    with_columns(table, attributes).for_empty(REMOVED)
+    with_columns(table, names, attributes).for_empty("subject", REMOVED)
 }
 
 fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
@@ -83,7 +85,7 @@ mod tests {
             format!(r#"{{"name":"2026-10",{times},"winners":{winners}}}"#)
         });
         let periods = format!(r#"{{"board":"b","items":[{}],"next":null}}"#, winners.join(","));
-        let table = table(&serde_json::from_str(&periods).unwrap());
+        let table = table(&serde_json::from_str(&periods).unwrap(), None);
         let ends: Vec<_> =
             table.text(false).lines().map(|line| line.split_whitespace().last().unwrap()).map(str::to_owned).collect();
         assert_eq!(ends, ["score", "8", "-"]);

@@ -33,8 +33,13 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
     if (around.is_some() || last.is_some()) && !others.is_empty() {
         bail!("--around and --last take one subject");
     }
+    if last.is_some() && ranking.attributes().is_some() {
+        bail!("--last shows a value only; leave out --attributes");
+    }
     if let Some(radius) = around {
-        let around = |found: &Neighbors| top::lines(&found.items).note(format!("{} ranked", cell(found.total)));
+        let around = |found: &Neighbors| {
+            top::lines(&found.items, ranking.attributes()).note(format!("{} ranked", cell(found.total)))
+        };
         format.show(ranking.of(board.neighbors(first, radius)), around).await?;
     } else if let Some(last) = last {
         let value = |found: &WindowValue| {
@@ -59,7 +64,8 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
                 let table = table.optional_column("tie:", ties).optional_column("tier", tiers);
                 let note = ranked(found.total, &found.window, found.period.as_ref(), found.retiring);
                 let attributes = found.items.iter().map(|line| line.attributes.as_ref());
-                let table = with_columns(table.optional_column("from:", from), attributes).note(note);
+                let table =
+                    with_columns(table.optional_column("from:", from), ranking.attributes(), attributes).note(note);
                 match found.items.iter().all(|line| line.rank.is_some()) {
                     true => table,
                     false => table.note(

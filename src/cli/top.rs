@@ -31,6 +31,7 @@ pub(super) struct TopArgs {
 pub(super) async fn run(args: TopArgs) -> anyhow::Result<()> {
     let TopArgs { ranking, limit, offset, watch, format } = args;
     let board = if watch { ranking.reached_board().await? } else { ranking.board()? };
+    let table = |found: &Ranking| table(found, ranking.attributes());
     let request = ranking.of(board.top().limit(limit));
     if !watch {
         format.show(request.optional("offset", (offset > 0).then_some(offset)), table).await?;
@@ -46,20 +47,20 @@ pub(super) async fn run(args: TopArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(ranking: &Ranking) -> Table {
+fn table(ranking: &Ranking, attributes: Option<&str>) -> Table {
     let Ranking { total, window, period, retiring, .. } = ranking;
-    lines(&ranking.items).note(ranked(*total, window, period.as_ref(), *retiring))
+    lines(&ranking.items, attributes).note(ranked(*total, window, period.as_ref(), *retiring))
 }
 
-/// Returns the table of these lines.
-pub(super) fn lines(lines: &[Line]) -> Table {
+/// Returns the table of these lines, with the attributes that are shown.
+pub(super) fn lines(lines: &[Line], attributes: Option<&str>) -> Table {
     let row = |line: &Line| vec![line.rank.to_string(), line_subject(&line.subject), score(&line.score)];
     let ties = lines.iter().map(|line| line.tie);
     let tiers = lines.iter().map(|line| line.tier.as_ref());
     let from = lines.iter().map(|line| line.from.map(cell));
     let table = Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row));
     let table = table.optional_column("tie:", ties).optional_column("tier", tiers).optional_column("from:", from);
-    with_columns(table, lines.iter().map(|line| line.attributes.as_ref())).for_empty(REMOVED)
+    with_columns(table, attributes, lines.iter().map(|line| line.attributes.as_ref())).for_empty("subject", REMOVED)
 }
 
 #[cfg(test)]
@@ -72,7 +73,7 @@ mod tests {
             r#"[{"rank":1,"subject":"a","score":9},{"rank":2,"subject":null,"score":8},{"rank":3,"subject":"b","score":7}]"#,
         )
         .unwrap();
-        let table = lines(&lines_of);
+        let table = lines(&lines_of, None);
         assert_eq!(
             table.text(false),
             "rank  subject    score\n   1  a              9\n   2  (removed)      8\n   3  b              7"

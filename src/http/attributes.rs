@@ -20,8 +20,9 @@ use super::parameters::Plain;
 use super::problem::Problem;
 use super::subject_changes::{self, Refused, SubjectChange, SubjectsReceipt};
 use super::{body, response, schemas};
+use crate::access::Scope;
 use crate::board::{Attributes, AttributesChange, AttributesError, Board, BoardName, RankingKey, Subject};
-use crate::service::{self, Service, TextRange};
+use crate::service::{self, ModeratedRange, Service};
 
 /// Maximum number of bytes of a body with the attributes of one subject, with escapes and white space.
 const MAX_BODY: usize = 16 << 10;
@@ -36,8 +37,10 @@ pub(super) struct SubjectAttributes {
     by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    #[schema(schema_with = schemas::all_attributes)]
-    attributes: Attributes,
+    /// Absent for a caller that may not see them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::all_attributes, required = false)]
+    attributes: Option<Attributes>,
 }
 
 item! {
@@ -87,9 +90,12 @@ impl SubjectChange for AttributesItem<'static> {
 
     async fn make(
         service: &Service,
+        of: &BoardName,
         board: &Arc<Board>,
         changes: &[(Subject, AttributesChange)],
     ) -> service::Result<Refused> {
+        // Since the request began, the board may have got a definition that names another one.
+        service.check_keeper(of, board).await?;
         let outcomes = service.set_attributes(board, changes).await?.into_iter().enumerate();
         Ok(outcomes.filter_map(|(at, outcome)| Some((at, refused(&outcome.err()?)))).collect())
     }
@@ -128,7 +134,10 @@ async fn shown(
     subject: Subject,
     by: Option<RankingKey>,
 ) -> Result<HttpResponse, Problem> {
-    let attributes = call.service().attributes(keeper, &subject, by.as_ref()).await?;
+    let attributes = match call.caller.may(Scope::View) {
+        true => Some(call.service().attributes(keeper, &subject, by.as_ref()).await?),
+        false => None,
+    };
     Ok(response::json(&SubjectAttributes { board, by, subject, attributes }))
 }
 
@@ -235,7 +244,7 @@ pub(super) async fn change_several(Plain(call): Plain, payload: Payload) -> Resu
 pub(super) struct DescribedPage {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Number of subjects that have attributes, whatever `prefix` selects.
+    /// Number of subjects that have attributes, whatever `by` and `prefix` select.
     total: u64,
     /// The subjects, ordered by the bytes of key and subject.
     #[schema(max_items = 1000)]
@@ -264,7 +273,8 @@ pub(super) struct DescribedSubject {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/attributes", operation_id = "listAttributes", tag = "attributes",
     params(
-        ("prefix" = String, Query, max_length = 512, example = "post-", description = "Beginning of the subjects, or of the keys if there are keys. Upper and lower case differ."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking whose subjects are listed, if the board that keeps them has a metric with `BY`. Default: those of all keys."),
+        ("prefix" = String, Query, max_length = 512, example = "post-", description = "Beginning of the subjects. With keys, only together with `by`. Upper and lower case differ."),
         ("cursor" = String, Query, max_length = 1367, description = "`next` of another page."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of subjects. Default: 50."),
     ),
@@ -273,11 +283,12 @@ pub(super) struct DescribedSubject {
         "items": [{"subject": "post-1", "attributes": {"name": "Ann"}}], "next": null}))),
 )]
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
-    let parameters = call.parameters(&["prefix", "cursor", "limit"])?;
+    let parameters = call.parameters(&["by", "prefix", "cursor", "limit"])?;
     let limit = u32::try_from(parameters.number("limit", 50, 1..=MAX_SUBJECTS)?).unwrap_or(u32::MAX);
-    let name = call.board_name()?;
+    let (name, by) = (call.board_name()?, parameters.key()?);
     let after = parameters.text("cursor").map(parse_cursor).transpose()?;
-    let range = TextRange { prefix: parameters.text("prefix").unwrap_or_default(), after: after.as_deref() };
+    let prefix = parameters.text("prefix").unwrap_or_default();
+    let range = ModeratedRange { key: by.as_ref(), prefix, after: after.as_deref() };
     let keeper = call.service().keeper_to_read(&call.caller, &name).await?;
     // One more, which says whether there is a next page.
     let mut found = call.service().described(&keeper, range, limit.saturating_add(1)).await?;

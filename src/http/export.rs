@@ -32,7 +32,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::request_id::RequestId;
 use super::{cursor, response};
-use crate::board::{Shown, Timestamp};
+use crate::board::{BoardTrack, Shown, Timestamp};
 use crate::service::{About, Export, Page};
 
 /// The turns of exports: as many pages are read and written at a time as half of the processors can. A turn is for one
@@ -58,6 +58,19 @@ pub(super) enum Format {
 /// The columns of every board; one with second keys has `tie` too, and one with tiers `tier`. Then follow the attributes
 /// that are asked for.
 const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
+
+/// Returns an error if the attributes that are asked for cannot be columns.
+pub(super) fn check_columns(track: &BoardTrack) -> Result<(), Problem> {
+    let Some(shown) = track.shown_attributes() else { return Ok(()) };
+    let is_taken = |name: &&Box<str>| CSV_HEADER.iter().chain(&["tie", "tier"]).any(|column| ***name == **column);
+    match shown.names.named() {
+        [] => Err(Problem::field("attributes", "CSV has a column for each attribute, so 'attributes' must name them")),
+        names => match names.iter().find(is_taken) {
+            Some(name) => Err(Problem::field("attributes", format!("in CSV, '{name}' is another column"))),
+            None => Ok(()),
+        },
+    }
+}
 
 impl Format {
     /// Returns the format that the client prefers to JSON, if there is one. A format must be named in `Accept`: what
@@ -376,6 +389,7 @@ mod tests {
             subject: Box::leak(Box::new(Subject::parse(subject).unwrap())),
             score: score.map(|score| score.shown(decimals)),
             tie: None,
+            attributes: None,
             tier: None,
             from: None,
         }
@@ -397,7 +411,7 @@ mod tests {
         let nameless = || [line(1, "a", None), RankingLine { subject: &removed, ..line(2, "b", None) }];
         let json = String::from_utf8(ndjson(nameless()).unwrap()).unwrap();
         assert_eq!(json.lines().nth(1), Some(r#"{"rank":2,"subject":null,"score":null}"#));
-        assert_eq!(String::from_utf8(csv(nameless(), [false; 2], false).unwrap()).unwrap(), "1,a,\r\n2,,\r\n");
+        assert_eq!(String::from_utf8(csv(nameless(), [false; 2], &[], false).unwrap()).unwrap(), "1,a,\r\n2,,\r\n");
     }
 
     #[test]
@@ -415,7 +429,7 @@ mod tests {
 
     #[test]
     fn lines_of_csv_are_quoted_where_they_must_be() {
-        let text = String::from_utf8(csv(lines(), [false; 2], true).unwrap()).unwrap();
+        let text = String::from_utf8(csv(lines(), [false; 2], &[], true).unwrap()).unwrap();
         let expected = [
             "rank,subject,score",
             "1,plain,12.5",
@@ -425,12 +439,12 @@ mod tests {
             "5,=1+2,",
         ];
         assert_eq!(text, expected.map(|line| format!("{line}\r\n")).concat());
-        assert_eq!(csv(Vec::new(), [false; 2], false).unwrap(), b"");
+        assert_eq!(csv(Vec::new(), [false; 2], &[], false).unwrap(), b"");
     }
 
     #[test]
     fn csv_and_json_have_the_same_numbers() {
-        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), [false; 2], true).unwrap());
+        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), [false; 2], &[], true).unwrap());
         let mut reader = csv::Reader::from_reader(&csv[..]);
         let records: Vec<_> = reader.records().map(Result::unwrap).collect();
         for (line, record) in json.split(|b| *b == b'\n').zip(&records) {

@@ -13,7 +13,7 @@ use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::{cursor, object, response, schemas};
-use crate::board::{AttributeNames, Attributes, BoardTrack, Order, RankingTiers, Ranks, Shown, Subject, Tie};
+use crate::board::{Attributes, BoardTrack, Order, RankingTiers, Ranks, Shown, Subject, Tie};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
@@ -132,9 +132,8 @@ pub(super) async fn page(call: Call) -> Result<HttpResponse, Problem> {
     let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
     let track = call.service().window(&call.caller, &call.board_name()?, parameters.window()?, of_cursor).await?;
     if let Some(format) = format {
-        if format == Format::Csv && track.shown_attributes().is_some_and(|shown| shown.names == AttributeNames::All) {
-            let detail = "CSV has a column for each attribute, so 'attributes' must name them";
-            return Err(Problem::field("attributes", detail));
+        if format == Format::Csv {
+            export::check_columns(&track)?;
         }
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
         let limit = parameters.text("limit").map(|_| limit);

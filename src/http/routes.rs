@@ -145,7 +145,7 @@ table! {
             [QUERY, BODY, BOARD, BY, SUBJECT, KEEPER, &[MemoryFull], FROZEN, WRITE];
         DELETE "/v1/boards/{board}/subjects/{subject}/attributes", Scope(Write) => attributes::delete,
             [QUERY, BOARD, BY, SUBJECT, KEEPER, FROZEN, WRITE];
-        GET "/v1/boards/{board}/attributes", Scope(Read) => attributes::list, [QUERY, BOARD, KEEPER, READ];
+        GET "/v1/boards/{board}/attributes", Scope(Read) => attributes::list, [QUERY, BOARD, BY, KEEPER, READ];
         POST "/v1/boards/{board}/attributes", Scope(Write) => attributes::change_several,
             [QUERY, BODY, BOARD, BY, KEEPER, &[MemoryFull], FROZEN, WRITE];
         GET "/v1/boards/{board}/hidden", Scope(Manage) => moderation::list_hidden, [QUERY, BOARD, BY, READ];
@@ -167,7 +167,7 @@ table! {
         POST "/v1/query", Scope(Read) => query::query, [QUERY, BODY, FEATURE, QUERIED_BOARD, BY, READ];
         GET "/v1/boards/{board}", Scope(Read) => boards::get, [QUERY, BOARD, OF, READ];
         PUT "/v1/boards/{board}", Scope(Manage) => boards::put,
-            [QUERY, BODY, &[InvalidBoardName, BoardConflict, TooManyBoards, MemoryFull], WRITE];
+            [QUERY, BODY, &[InvalidBoardName, BoardConflict, TooManyBoards, MemoryFull], KEEPER, WRITE];
         DELETE "/v1/boards/{board}", Scope(Manage) => boards::delete, [QUERY, BOARD, WRITE];
         POST "/v1/boards/{board}/rollover", Scope(Manage) => rollover::one, [QUERY, BOARD, WRITE];
         POST "/v1/boards/{board}/audit", Scope(Manage) => boards::audit, [QUERY, BOARD, OF, WRITE];
@@ -177,7 +177,7 @@ table! {
             [QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], FROZEN, WRITE];
         DELETE "/v1/boards/{board}/import", Scope(Manage) => contents::end, [QUERY, BOARD, WRITE];
         PUT "/v1/boards/{board}/next", Scope(Manage) => editions::begin,
-            [QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], FROZEN, WRITE];
+            [QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], KEEPER, FROZEN, WRITE];
         GET "/v1/boards/{board}/next", Scope(Read) => editions::get_next, [QUERY, BOARD, EDITION, READ];
         DELETE "/v1/boards/{board}/next", Scope(Manage) => editions::delete_next,
             [QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE];

@@ -17,7 +17,7 @@ use super::items::{self, Item, ItemError, MAX_SHOWN, NdjsonLine, ParsedItems, Po
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{large, response, schemas};
-use crate::board::{Board, Subject};
+use crate::board::{Board, BoardName, Subject};
 use crate::service::{self, Service};
 
 /// Changes that were refused, by their positions among those that were to be made, ascending.
@@ -35,9 +35,10 @@ pub(super) trait SubjectChange: 'static {
     /// Validates an item for the board.
     fn parse(item: Self::Item<'_>, board: &Board) -> Result<(Subject, Self::Change), ItemError>;
 
-    /// Makes changes, in their order.
+    /// Makes changes, in their order. `of` is the name of the board of the path.
     async fn make(
         service: &Service,
+        of: &BoardName,
         board: &Arc<Board>,
         changes: &[(Subject, Self::Change)],
     ) -> service::Result<Refused>;
@@ -93,10 +94,10 @@ impl SubjectsReceipt {
 pub(super) async fn change<C: SubjectChange>(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
     let format = call.format()?;
     let incoming = call.incoming(payload, format)?;
-    let board = C::board(&call).await?;
+    let (name, board) = (call.board_name()?, C::board(&call).await?);
     match format {
         Format::Ndjson => {
-            let handler = ChangeLines::<C> { state: call.state.clone(), board, kind: std::marker::PhantomData };
+            let handler = ChangeLines::<C> { state: call.state.clone(), name, board, kind: std::marker::PhantomData };
             let validity = Validity::of(&call.caller, &call.state);
             let receipt =
                 stream::process(&handler, incoming, &call.state.options, call.item_limits(), validity).await?;
@@ -113,7 +114,7 @@ pub(super) async fn change<C: SubjectChange>(call: Call, payload: Payload) -> Re
                     return Err(error.into());
                 }
                 limits.take(changes.len())?;
-                let mut refused = C::make(&state.service, &board, &changes.valid).await?;
+                let mut refused = C::make(&state.service, &name, &board, &changes.valid).await?;
                 if changes.is_single
                     && let Some((_, error)) = refused.pop()
                 {
@@ -131,6 +132,7 @@ pub(super) async fn change<C: SubjectChange>(call: Call, payload: Payload) -> Re
 /// The handler of a stream.
 struct ChangeLines<C> {
     state: Data<HttpState>,
+    name: BoardName,
     board: Arc<Board>,
     kind: std::marker::PhantomData<C>,
 }
@@ -155,7 +157,7 @@ impl<C: SubjectChange> stream::LineHandler for ChangeLines<C> {
     }
 
     async fn send(&self, portion: &mut Self::Portion) -> service::Result<Refused> {
-        C::make(&self.state.service, &self.board, &portion.valid).await
+        C::make(&self.state.service, &self.name, &self.board, &portion.valid).await
     }
 
     fn record(&self, receipt: &mut SubjectsReceipt, portion: Self::Portion, refused: Refused) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::about::{ATTEMPTS, about};
-use super::{Result, Service, ServiceError};
+use super::{ModeratedRange, Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{
     Attributes, AttributesChange, AttributesError, Board, BoardName, BoardTrack, Definition, RankingKey,
@@ -16,13 +16,32 @@ use crate::store::{self, Described, StoreError, TextRange};
 /// The number of subjects that are read at a time to find those of a name or key.
 const READ_TOGETHER: u32 = 1_000;
 
-/// Returns an error unless the caller may decide who shows the attributes of the board that a definition names: whoever
-/// may read or write the defined board then reads or writes them.
-pub(super) fn require_keeper(caller: &Caller, definition: &Definition) -> Result<()> {
-    match &definition.attributes {
-        Some(keeper) => Ok(caller.require_board(keeper)?),
-        None => Ok(()),
+impl Service {
+    /// Returns an error unless the caller may have a definition name the board that it names, and that board, if it exists, can keep
+    /// attributes of others: a board cannot name another one later.
+    pub(super) async fn require_keeper(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        definition: &Definition,
+    ) -> Result<()> {
+        let Some(keeper) = definition.attributes.as_ref().filter(|keeper| *keeper != name) else { return Ok(()) };
+        caller.require_board(keeper)?;
+        match self.registry.get(keeper).await? {
+            Some(board) => usable(name, board).map(drop),
+            None => Ok(()),
+        }
     }
+}
+
+/// Returns a board that another one names for its attributes, if it can keep those of others.
+fn usable(of: &BoardName, keeper: Arc<Board>) -> Result<Arc<Board>> {
+    let why = match keeper.keeper() {
+        None if !keeper.has_keys() => return Ok(keeper),
+        None => "has a ranking for each key",
+        Some(_) => "itself names another board",
+    };
+    Err(ServiceError::NoKeeper { board: of.clone(), keeper: keeper.name().clone(), why })
 }
 
 impl Service {
@@ -52,13 +71,20 @@ impl Service {
 
     async fn keeper_of(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
         let Some(name) = board.keeper() else { return Ok(board.clone()) };
-        let unusable = |why| ServiceError::NoKeeper { board: board.name().clone(), keeper: name.clone(), why };
-        let keeper = self.registry.get(name).await?.ok_or_else(|| unusable("does not exist"))?;
-        match keeper.keeper() {
-            // It may not keep the same ones in two ways.
-            Some(_) => Err(unusable("has the attributes of yet another board")),
-            None if keeper.has_keys() => Err(unusable("has rankings by key")),
-            None => Ok(keeper),
+        let missing =
+            || ServiceError::NoKeeper { board: board.name().clone(), keeper: name.clone(), why: "does not exist" };
+        usable(board.name(), self.registry.get(name).await?.ok_or_else(missing)?)
+    }
+
+    /// Returns [`StoreError::BoardChanged`] if the board of this name has the attributes of another board by now. One store
+    /// call, if they are not its own.
+    pub async fn check_keeper(&self, name: &BoardName, keeper: &Arc<Board>) -> Result<()> {
+        if keeper.name() == name && keeper.keeper().is_none() {
+            return Ok(());
+        }
+        match self.keeper_of(&self.stored(name).await?).await? {
+            present if present.name() == keeper.name() => Ok(()),
+            _ => Err(StoreError::BoardChanged.into()),
         }
     }
 
@@ -79,7 +105,7 @@ impl Service {
                 Err(error @ (StoreError::BoardChanged | StoreError::StaleEpoch)) if attempts > 0 => {
                     attempts -= 1;
                     present = self.refreshed(&present).await?;
-                    // On a board that was defined anew, subjects may be stored in another way.
+                    // On a board that was defined again, subjects may be stored in another way.
                     if present.has_keys() != keeper.has_keys() || present.keeper() != keeper.keeper() {
                         return Err(error.into());
                     }
@@ -116,7 +142,11 @@ impl Service {
     }
 
     /// Returns subjects of a range that have attributes, as they are stored, at most `limit`.
-    pub async fn described(&self, keeper: &Arc<Board>, range: TextRange<'_>, limit: u32) -> Result<Described> {
+    ///
+    /// Returns [`ServiceError::MissingKey`] if there are keys, and a prefix without one is given.
+    pub async fn described(&self, keeper: &Arc<Board>, of: ModeratedRange<'_>, limit: u32) -> Result<Described> {
+        let prefix = of.stored_prefix(keeper)?;
+        let range = TextRange { prefix: &prefix, after: of.after };
         Ok(about!(self, whole keeper, |current| self.store.described(current, range, limit))?.answer)
     }
 
@@ -180,6 +210,8 @@ impl Service {
         match read.await {
             // It was removed meanwhile.
             Err(ServiceError::UnknownBoard(name)) if name != *board.name() => Ok(Vec::new()),
+            // It was defined again, so that it cannot keep those of others.
+            Ok(read) if read.of.name() != board.name() && !read.of.keeps_for_others() => Ok(Vec::new()),
             read => Ok(read?.answer),
         }
     }

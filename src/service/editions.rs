@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt};
 use super::compare::Comparison;
 use super::fill::FillProgress;
 use super::mirror::MirroredDifference;
-use super::{Result, Service, ServiceError, StoreError, fill, require_keeper};
+use super::{Result, Service, ServiceError, StoreError, fill};
 use crate::access::{Caller, Scope};
 use crate::board::{
     Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, SuccessorError, Tiers,
@@ -65,7 +65,7 @@ impl Service {
         definition: &Definition,
         names: impl Fn(&str) -> bool,
     ) -> Result<(Arc<Board>, bool)> {
-        require_keeper(caller, definition)?;
+        self.require_keeper(caller, name, definition).await?;
         let now = self.store.now().await?;
         let mut is_known = false;
         let changed = self.change_editions(caller, name, |board| {

@@ -130,7 +130,7 @@ pub enum ServiceError {
     #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
     /// The board that is to keep the attributes of the board's subjects cannot do so.
-    #[error("board '{board}' has the attributes of board '{keeper}', which {why}")]
+    #[error("board '{board}' names board '{keeper}' for its attributes, which {why}")]
     NoKeeper { board: BoardName, keeper: BoardName, why: &'static str },
     /// The board has a ranking for each key, and the request names none.
     #[error(

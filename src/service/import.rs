@@ -185,10 +185,8 @@ impl Import {
     /// Gives subjects that have no attributes those that they have at the source: what was set here is newer.
     pub async fn describe(&self, described: &[(Subject, AttributesChange)]) -> Result<()> {
         self.caller.require_current()?;
-        let subjects: Vec<Subject> = described.iter().map(|(subject, _)| subject.clone()).collect();
-        let present = self.service.store.attributes(&self.board, &subjects).await?;
-        let missing = described.iter().zip(present).filter(|(_, present)| present.is_empty());
-        let changes: Vec<_> = missing.map(|(change, _)| change.clone()).collect();
+        let changes: Vec<_> =
+            described.iter().map(|(subject, change)| (subject.clone(), change.clone().for_new())).collect();
         match self.service.store.set_attributes(&self.board, &changes).await?.into_iter().find_map(Result::err) {
             Some(error) => Err(ServiceError::InvalidContents { line: None, detail: error.to_string() }),
             None => Ok(()),

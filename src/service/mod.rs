@@ -132,7 +132,6 @@ pub use crate::store::{
     Page, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace, Values,
 };
 use about::about;
-use attributes::require_keeper;
 use compare::Comparisons;
 use fill::Fills;
 use mirror::Mirror;
@@ -293,7 +292,7 @@ impl Service {
     ) -> Result<(Arc<Board>, bool)> {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
-        require_keeper(caller, definition)?;
+        self.require_keeper(caller, name, definition).await?;
         let board = new_board(name, &definition.with_default_shards(self.store.default_shards()))?;
         let _one_at_a_time = match self.max_boards.get() {
             Some(most) => Some(self.check_number_of_boards(name, *most).await?),

@@ -70,13 +70,7 @@ impl Service {
     ) -> Result<Moderated> {
         let board = self.board(caller, name).await?;
         let board = self.refreshed(&board).await?;
-        let prefix = match of.key {
-            Some(key) if board.has_keys() => format!("{}\0{}", spelled_key(&board, key.clone())?, of.prefix),
-            None if board.has_keys() && of.prefix.is_empty() => String::new(),
-            None if !board.has_keys() => of.prefix.to_owned(),
-            None => return Err(ServiceError::MissingKey { board }),
-            Some(_) => return Err(ServiceError::UnexpectedKey { board }),
-        };
+        let prefix = of.stored_prefix(&board)?;
         let range = TextRange { prefix: &prefix, after: of.after };
         // At the end of a period the board has just got other editions.
         let board = &board;
@@ -113,6 +107,21 @@ impl Service {
             }
         }
         Ok(())
+    }
+}
+
+impl ModeratedRange<'_> {
+    /// Returns what the subjects begin with, as they are stored.
+    ///
+    /// Returns [`ServiceError::MissingKey`] if there are keys, and a prefix without one is given.
+    pub(super) fn stored_prefix(&self, board: &Arc<Board>) -> Result<String> {
+        Ok(match self.key {
+            Some(key) if board.has_keys() => format!("{}\0{}", spelled_key(board, key.clone())?, self.prefix),
+            None if board.has_keys() && self.prefix.is_empty() => String::new(),
+            None if !board.has_keys() => self.prefix.to_owned(),
+            None => return Err(ServiceError::MissingKey { board: board.clone() }),
+            Some(_) => return Err(ServiceError::UnexpectedKey { board: board.clone() }),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::archive::LINE_BYTES;
-use super::{Result, Service, require_keeper};
+use super::{Result, Service};
 use crate::access::{Caller, Scope};
 use crate::board::{Board, BoardName, Definition, Generation};
 use crate::store::{BytesPerSubject, IdCost};
@@ -38,7 +38,7 @@ impl Service {
     ) -> Result<DefinitionPreview> {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
-        require_keeper(caller, definition)?;
+        self.require_keeper(caller, name, definition).await?;
         let board = Arc::new(Board::new(
             name.clone(),
             Generation(0),

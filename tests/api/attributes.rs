@@ -312,7 +312,10 @@ async fn several_boards_show_the_attributes_of_one() {
     let named = |keeper: &str| json!({"metric": "COUNT(24h, kill, player)", "slot": "1h", "attributes": keeper});
     let defined = client.put("/v1/boards/kills", named("players")).await.body;
     assert_eq!(defined["attributes"], "players");
-    assert!(defined["notes"][0].as_str().unwrap().contains("'players', which does not exist"), "{defined}");
+    assert!(
+        defined["notes"][0].as_str().unwrap().contains("'players' for its attributes, which does not exist"),
+        "{defined}"
+    );
     client.count("kills", &["a"]).await;
     let line = async |board: &str| {
         let page = client.get(&format!("/v1/boards/{board}/rankings?attributes=*")).await;

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::Decimal;
 
@@ -36,9 +37,52 @@ impl fmt::Display for Tie {
     }
 }
 
-/// The attributes of a subject, by name. A number with more digits than `f64` has is rounded: [`text`](crate::Request::text)
-/// has all of them.
-pub type Attributes = BTreeMap<String, Value>;
+/// The attributes of a subject, by name.
+pub type Attributes = BTreeMap<String, Json>;
+
+/// A value as JSON, with the digits of its numbers as they were sent.
+#[derive(Clone, Debug)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Returns the value, in which a number may be rounded.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.0.get()).unwrap_or_default()
+    }
+}
+
+/// Shows a string as what it stands for, and any other value as JSON.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match serde_json::from_str::<String>(self.0.get()) {
+            Ok(text) => f.write_str(&text),
+            Err(_) => f.write_str(self.0.get()),
+        }
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
 
 /// Answers: structs of public members that may get more of them.
 macro_rules! answers {
@@ -466,6 +510,9 @@ answers! {
         /// The current period, on a board with a season.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         period: Option<Period>,
+        /// The board that keeps the attributes of the subjects, if it is another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<String>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer.
@@ -657,8 +704,9 @@ answers! {
         by: Option<String>,
         /// The subject.
         subject: String,
-        /// The attributes, by name.
-        attributes: Attributes,
+        /// The attributes, by name. None for a key that may not see them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<Attributes>,
     }
 
     /// A page of the subjects that have attributes.

@@ -80,10 +80,6 @@ impl<'a> Sending<'a> {
 
     fn count(&mut self, added: Added) -> Option<Duration> {
         let Added { accepted, duplicates, rejected, attributes_rejected, unknown_types } = added;
-        for Rejection { index, code, detail, .. } in &attributes_rejected {
-            // It is counted, and would be a duplicate.
-            tracing::warn!(index, code, detail, "the attributes of an item were not set");
-        }
         self.delivery.meet_unknown(unknown_types);
         self.delivery.count(|counts| {
             counts.accepted += accepted;
@@ -101,6 +97,10 @@ impl<'a> Sending<'a> {
             if is_new {
                 self.delivery.reject(item, rejection);
             }
+        }
+        for rejection in attributes_rejected.into_iter().filter(|rejection| rejection.index < self.now().len()) {
+            // It is counted, and yet not as its sender wants it.
+            self.delivery.reject(&self.left[rejection.index], &rejection);
         }
         let sent = self.now().len();
         let mut index = 0;

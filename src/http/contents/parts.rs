@@ -154,7 +154,7 @@ fn subjects_of_line<T, U>(
     read: impl Fn(&T) -> Result<U, String>,
 ) -> Result<Vec<(Subject, U)>, String> {
     if subjects.len() > MOST {
-        return Err(format!("a line may have at most {MOST} times a {thing}"));
+        return Err(format!("a line may have at most {MOST} of a {thing}"));
     }
     if subjects.is_empty() {
         return Ok(Vec::new());
@@ -238,7 +238,7 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         contents.push((named(subject)?, Content::Dropped { at: time(*at)? }));
     }
     if [contents.is_empty(), moderated.is_empty(), attributes.is_empty()].iter().filter(|is| !**is).count() > 1 {
-        return Err("a line has contents, 'moderated' or 'attributes', one of them".to_owned());
+        return Err("a line must have only one of contents, 'moderated' and 'attributes'".to_owned());
     }
     let keys = keys(by, "content", contents.len() + moderated.len() + attributes.len(), has_keys)?;
     for ((subject, _), key) in contents.iter_mut().zip(&keys) {

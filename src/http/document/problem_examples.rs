@@ -57,7 +57,7 @@ pub(super) fn example(code: Code) -> Problem {
         )
         .with("board", "hot-posts"),
         Code::NoAttributesBoard => {
-            problem("board 'kills' has the attributes of board 'players', which does not exist").with("board", "players")
+            problem("board 'kills' names board 'players' for its attributes, which does not exist").with("board", "players")
         }
         Code::Forbidden => problem("board 'hot-posts' is not one of the boards that the caller may use")
             .with("board", "hot-posts"),

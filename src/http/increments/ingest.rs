@@ -243,13 +243,13 @@ impl Ingest {
         loop {
             let ParsedBody { increments, subjects, described, number, depends_on_board, items } =
                 ParsedBody::of(self, body, &board);
-            if !described.is_empty() {
-                self.caller.require_secret()?;
-            }
             if number > 0 && !is_taken {
                 // A body that is parsed again for another definition is counted once.
                 limits.take(number)?;
                 is_taken = true;
+            }
+            if !described.is_empty() {
+                self.caller.require_secret()?;
             }
             let outcomes = if depends_on_board && !is_repeated && !service.refreshed(&board).await?.is_same_as(&board) {
                 // What is refused here is not sent, so the store cannot tell that the board has another definition.

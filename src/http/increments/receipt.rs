@@ -39,6 +39,10 @@ pub(in crate::http) struct Receipt {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 1000, required = false)]
     attributes_rejected: Vec<Rejected>,
+    /// Number of such items by code; absent if there are none.
+    #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
+    #[schema(schema_with = schemas::rejected_counts, required = false)]
+    attributes_rejected_counts: RejectedCounts,
     /// With `source`: how far the source is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = SourceReceipt, required = false, nullable = false)]
@@ -149,6 +153,7 @@ impl Receipt {
 
     /// Adds items that were counted, and whose attributes were not set.
     pub(super) fn reject_attributes(&mut self, refused: Vec<(Position, ItemError)>) {
+        refused.iter().for_each(|(_, error)| self.attributes_rejected_counts.add(error.code));
         let left = MAX_SHOWN.saturating_sub(self.attributes_rejected.len());
         let refused = refused.into_iter().take(left);
         self.attributes_rejected.extend(refused.map(|(at, error)| Rejected::new(at, error.code, error.detail)));

@@ -227,8 +227,8 @@ impl ViewRegistry {
 
     /// Returns the interval at which a client may have a view that does not exist yet, and what the view takes.
     fn grant(&mut self, client: Client, key: &ViewKey) -> Result<Granted, Problem> {
-        // A line with attributes takes about three times as much.
-        let lines = key.limit * if key.window.attributes.is_some() { 3 } else { 1 };
+        // A line with attributes may take so many times as much.
+        let lines = key.limit * if key.window.attributes.is_some() { 8 } else { 1 };
         let grant = |shares: &ViewShares| shares.grant(client, lines, key.interval);
         if grant(&self.shares).is_none_or(|granted| granted.interval != key.interval) {
             // Views whose interval is long may have been without listeners for a while.

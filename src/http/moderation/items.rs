@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::board::{Board, ModerationChange, Subject, Visibility};
+use crate::board::{Board, BoardName, ModerationChange, Subject, Visibility};
 use crate::http::call::Call;
 use crate::http::codes::ItemCode;
 use crate::http::increments::ranking;
@@ -89,6 +89,7 @@ impl SubjectChange for HiddenItem<'static> {
 
     async fn make(
         service: &Service,
+        _of: &BoardName,
         board: &Arc<Board>,
         changes: &[(Subject, ModerationChange)],
     ) -> service::Result<Refused> {
@@ -113,6 +114,7 @@ impl SubjectChange for FrozenItem<'static> {
 
     async fn make(
         service: &Service,
+        _of: &BoardName,
         board: &Arc<Board>,
         changes: &[(Subject, ModerationChange)],
     ) -> service::Result<Refused> {

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, try_join_all};
-use redis::cmd;
 
 use super::part::Part;
 use super::partition::Partition;
@@ -16,12 +15,14 @@ use super::scripts::{LISTED, SET_ATTRIBUTES, TEXTS};
 use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
 use crate::board::{
-    Attributes, AttributesChange, AttributesError, Board, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES, Subject,
+    Attributes, AttributesChange, AttributesError, Board, ChangeMode, MAX_ATTRIBUTES, MAX_ATTRIBUTES_BYTES, Subject,
 };
 use crate::store::{Described, TextRange};
 
-/// The number of subjects that one script changes: about 2 ms.
-const TOGETHER: usize = 100;
+/// The number of subjects that one script changes: 2 ms if each has as many attributes as it may have.
+const TOGETHER: usize = 32;
+/// The number of subjects that are read at a time to copy them: at most 1 MB.
+const COPIED_TOGETHER: u32 = 1_000;
 
 /// Whether there was room for the attributes of a subject.
 type Outcome = Result<(), AttributesError>;
@@ -63,7 +64,12 @@ async fn set_share(
             call.key(part.keys.attributes()).key(part.keys.described());
             call.arg("most", MAX_ATTRIBUTES).arg("most_bytes", MAX_ATTRIBUTES_BYTES);
             for (subject, change) in some.iter().map(|at| &changes[*at]) {
-                call.all([subject.as_str(), if change.replaces() { "1" } else { "" }, change.text()]);
+                let mode = match change.mode() {
+                    ChangeMode::Merge => "merge",
+                    ChangeMode::Replace => "replace",
+                    ChangeMode::Begin => "begin",
+                };
+                call.all([subject.as_str(), mode, change.text()]);
             }
         });
         let ScriptAnswer { mut reply, .. } = answer.await?;
@@ -115,7 +121,7 @@ fn attributes(reply: &mut Reply) -> Result<Attributes, ServerFailure> {
     Attributes::of_stored(&text).ok_or_else(|| ServerFailure::Corrupt("attributes of a subject".to_owned()))
 }
 
-/// Returns subjects that have attributes, of all partitions.
+/// Returns subjects that have attributes, of all partitions. What one of a list has lost meanwhile is empty.
 pub(super) async fn list(
     session: &Session,
     board: &Arc<Board>,
@@ -123,46 +129,63 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<Described, ServerFailure> {
     let partitions = session.partitions_of(board);
-    let shares = partitions.all().iter().map(|partition| share(session, partition, range, limit));
-    let mut all = Described::default();
-    for share in try_join_all(shares).await? {
-        all.total += share.total;
-        all.items.extend(share.items);
+    // The names only, because each partition may have all that are wanted.
+    let lists = partitions.all().iter().map(|partition| names(session, partition, range, limit));
+    let (mut total, mut subjects) = (0, Vec::new());
+    for (of_partition, names) in try_join_all(lists).await? {
+        total += of_partition;
+        subjects.extend(names);
     }
-    all.items.sort_unstable_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
-    all.items.truncate(limit as usize);
-    Ok(all)
+    subjects.sort_unstable_by(|one: &Subject, other| one.as_str().cmp(other.as_str()));
+    subjects.truncate(limit as usize);
+    let attributes = read(session, board, &subjects).await?;
+    Ok(Described { total, items: subjects.into_iter().zip(attributes).collect() })
 }
 
-async fn share(
+/// Returns the number of subjects of a partition that have attributes, and those of a range.
+async fn names(
     session: &Session,
     partition: &Partition,
     range: TextRange<'_>,
     limit: u32,
-) -> Result<Described, ServerFailure> {
+) -> Result<(u64, Vec<Subject>), ServerFailure> {
     let part = partition.main();
     let answer = session.ask(part, &LISTED, |_, call| {
-        call.key(part.keys.described()).key(part.keys.attributes());
+        call.key(part.keys.described());
         call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit);
     });
     let ScriptAnswer { mut reply, .. } = answer.await?;
-    let mut share = Described { total: reply.count()?, items: Vec::new() };
+    let (total, mut subjects) = (reply.count()?, Vec::new());
     while !reply.is_empty() {
-        share.items.push((Subject::from_stored(reply.text()?), attributes(&mut reply)?));
+        subjects.push(Subject::from_stored(reply.text()?));
     }
-    Ok(share)
+    Ok((total, subjects))
 }
 
-/// Returns whether a subject has attributes. One command.
-pub(super) async fn has_attributes(
+/// Copies the attributes of the subjects of a frozen board to its copy. `keep` is called after each step.
+pub(super) async fn copy<F>(
     session: &Session,
-    board: &Arc<Board>,
-    subject: &Subject,
-) -> Result<bool, ServerFailure> {
-    let part = session.part_for(&board.main(), subject);
-    // The reply is a list of one.
-    let mut held = cmd("HMGET");
-    held.arg(part.keys.attributes()).arg(subject.as_str());
-    let mut reply = session.read(&held).await?;
-    Ok(reply.maybe_text()?.is_some())
+    (from, to): (&Arc<Board>, &Arc<Board>),
+    keep: impl Fn(usize) -> F,
+) -> Result<(), ServerFailure>
+where
+    F: Future<Output = Result<(), ServerFailure>>,
+{
+    for partition in session.partitions_of(from).all() {
+        let mut after: Option<Subject> = None;
+        loop {
+            let range = TextRange { prefix: "", after: after.as_ref().map(Subject::as_str) };
+            let (_, mut subjects) = names(session, partition, range, COPIED_TOGETHER).await?;
+            let attributes = read(session, from, &subjects).await?;
+            let changes: Vec<(Subject, AttributesChange)> =
+                subjects.iter().cloned().zip(attributes.iter().map(Attributes::change)).collect();
+            set(session, to, &changes).await?;
+            keep(changes.len()).await?;
+            match subjects.pop() {
+                Some(last) => after = Some(last),
+                None => break,
+            }
+        }
+    }
+    Ok(())
 }

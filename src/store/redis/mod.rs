@@ -102,7 +102,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::{join_all, join3, try_join_all};
+use futures_util::future::{join_all, join3, try_join, try_join_all};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::findings::Health;
@@ -545,9 +545,10 @@ impl Store for RedisStore {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        let (removal, may_be_moderated) = self.remove_data(board, subject, Removing::Subject).await?;
-        let is_described = describing::has_attributes(&self.session, board, subject).await;
-        if is_described.map_err(|failure| self.error(failure))? {
+        let described = std::slice::from_ref(subject);
+        let removed = try_join(self.remove_data(board, subject, Removing::Subject), self.attributes(board, described));
+        let ((removal, may_be_moderated), attributes) = removed.await?;
+        if attributes.iter().any(|attributes| !attributes.is_empty()) {
             self.set_attributes(board, &[(subject.clone(), AttributesChange::clear())]).await?;
         }
         if may_be_moderated {

@@ -62,7 +62,7 @@ async fn tokens_set_no_attributes() {
     assert_eq!(answer.refusal(), (403, "forbidden"), "{answer:?}");
 }
 
-/// Whoever defines a board with the attributes of another one opens these to all who may use the board.
+/// A board that names another one opens its attributes to all who may use the board.
 #[actix_web::test]
 async fn a_board_names_only_boards_that_its_maker_may_use() {
     let managing = key(&[Scope::Manage, Scope::Read], &["shop-*"]);

@@ -1,10 +1,11 @@
 -- Returns subjects of a list that begin with a text, in the order of their bytes, with what a hash has of them: letters
--- of moderated subjects, or attributes.
+-- of moderated subjects.
 --
--- KEYS  1-5 the partition (board.lua), 6 the list, 7 the hash by subject
+-- KEYS  1-5 the partition (board.lua), 6 the list, 7 the hash by subject, if there is one
 -- ARGV  the partition's, `from`: the first subject, as the start of a range of ZRANGEBYLEX, `prefix`: beginning of the
 --       subjects, `limit`: number of subjects to return
--- reply ok, now, reading, retiring, number of subjects of the list, then subject, text, …
+-- reply ok, now, reading, retiring, number of subjects of the list, then subject, …, each followed by its text if there is
+--       a hash
 -- cost  O(log subjects + subjects returned)
 -- why a script: number, subjects and texts must be of one instant, and the generation is checked
 --
@@ -19,6 +20,8 @@ for _, subject in ipairs(call('ZRANGEBYLEX', KEYS[6], ARGV.from, '+', 'LIMIT', 0
     break
   end
   reply[#reply + 1] = subject
-  reply[#reply + 1] = call('HGET', KEYS[7], subject) or ''
+  if KEYS[7] then
+    reply[#reply + 1] = call('HGET', KEYS[7], subject) or ''
+  end
 end
 return reply

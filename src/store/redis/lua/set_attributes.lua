@@ -2,8 +2,9 @@
 --
 -- KEYS  1-5 the partition (board.lua), 6 the attributes by subject, 7 the list of the subjects that have some
 -- ARGV  the partition's, `most`: largest number of attributes of a subject, `most_bytes`: that of the bytes of its JSON
---       object; then for each change: subject, '1' if what is not named is removed or '', and for each attribute its
---       name, a zero byte, the JSON text of its value or '' to remove it, and a zero byte
+--       object; then for each change: subject, what becomes of what it has (`merge`: what is not named stays, `replace`:
+--       it is removed, `begin`: if there is any, nothing is changed), and for each attribute its name, a zero byte, the
+--       JSON text of its value or '' to remove it, and a zero byte
 -- reply ok, now, reading, retiring, then for each change 'done', or 'many' or 'long' if it would exceed a bound, so it was
 --       left out
 -- cost  about 1 us for each attribute
@@ -20,7 +21,10 @@ local MOST, MOST_BYTES = tonumber(ARGV.most), tonumber(ARGV.most_bytes)
 
 -- Returns the attributes after a change, or nil and the bound that they would exceed. Attributes stay at their places, so
 -- what changes nothing gives the same text.
-local function changed(before, replaces, text)
+local function changed(before, mode, text)
+  if mode == 'begin' and before ~= '' then
+    return before
+  end
   local names, values = {}, {}
   local function take(attributes)
     for name, value in string.gmatch(attributes, '([^%z]+)%z([^%z]*)%z') do
@@ -30,7 +34,7 @@ local function changed(before, replaces, text)
       values[name] = value
     end
   end
-  if replaces == '' then
+  if mode == 'merge' then
     take(before)
   end
   take(text)
@@ -68,8 +72,12 @@ end
 local listed, held, unlisted, without, grows = {}, {}, {}, {}, false
 for _, subject in ipairs(subjects) do
   local from, to = before[subject], after[subject]
-  if from ~= to and to == '' then
-    without[#without + 1], unlisted[#unlisted + 1] = subject, subject
+  if to == '' then
+    -- It may be in the list without attributes.
+    unlisted[#unlisted + 1] = subject
+    if from ~= '' then
+      without[#without + 1] = subject
+    end
   elseif from ~= to then
     held[#held + 1], held[#held + 2] = subject, to
     grows = grows or #to > #from
@@ -78,7 +86,7 @@ for _, subject in ipairs(subjects) do
     end
   end
 end
-if #held + #without == 0 then
+if #held + #unlisted == 0 then
   return reply
 end
 -- A value of another type must end the script before it writes.

@@ -8,18 +8,16 @@ use redis::cmd;
 
 use super::ids;
 use super::lease::Lease;
-use crate::board::{AttributesChange, Board, BoardTrack, SourceNumber, Subject};
+use crate::board::{Board, BoardTrack, SourceNumber, Subject};
 use crate::store::redis::part::Part;
 use crate::store::redis::removing::Noted;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
 use crate::store::redis::{boards, contents, describing, imports, moderating, reached, reads, timekeeping};
-use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piece, Result, StoreError, TextRange};
+use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piece, Result, StoreError};
 
 /// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
 const AT_ONCE: usize = 500;
-/// The number of subjects whose attributes are copied at a time: at most 1 MB.
-const DESCRIBED_AT_ONCE: u32 = 1_000;
 
 /// A copy of the data of a frozen board.
 pub(super) struct Copy {
@@ -51,7 +49,9 @@ impl Copy {
         let reached: BoxFuture<'_, _> = Box::pin(reached::copy(session, (frozen, &self.board), sources));
         reached.await.map_err(failed)?;
         let lease = Lease::new(session, frozen);
-        copy_attributes(session, (frozen, &self.board), &lease).await.map_err(failed)?;
+        let keep = |subjects| lease.keep(subjects, 0);
+        let attributes: BoxFuture<'_, _> = Box::pin(describing::copy(session, (frozen, &self.board), keep));
+        attributes.await.map_err(failed)?;
         imports::open(session, &self.board, import).await.map_err(failed)?;
         // Together, because the pieces of a track follow each other. Large commands wait for their turns.
         let tracks = frozen.each_track().zip(self.board.each_track());
@@ -119,27 +119,6 @@ async fn merge(session: &Session, to: &BoardTrack, import: ImportId, piece: &Pie
         return Err(StoreError::Corrupt { detail });
     }
     Ok(())
-}
-
-/// Copies the attributes of all subjects.
-async fn copy_attributes(
-    session: &Session,
-    (from, to): (&Arc<Board>, &Arc<Board>),
-    lease: &Lease<'_>,
-) -> Result<(), ServerFailure> {
-    let mut after: Option<Subject> = None;
-    loop {
-        let range = TextRange { prefix: "", after: after.as_ref().map(Subject::as_str) };
-        let mut page = describing::list(session, from, range, DESCRIBED_AT_ONCE).await?;
-        let changes: Vec<(Subject, AttributesChange)> =
-            page.items.iter().map(|(subject, attributes)| (subject.clone(), attributes.change())).collect();
-        describing::set(session, to, &changes).await?;
-        lease.keep(changes.len(), 0).await?;
-        match page.items.pop() {
-            Some((last, _)) => after = Some(last),
-            None => return Ok(()),
-        }
-    }
 }
 
 /// Copies what the parts of a track have noted about samples and imports.
