@@ -97,7 +97,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             price = Decimal("0.10")
             await board.change_attributes("a", {"old": None, "price": price})
             self.assertEqual(str((await board.attributes("a"))["price"]), "0.10")
-            await board.change_all_attributes([{"subject": "b", "attributes": {"price": price}}])
+            await board.describe_all([{"subject": "b", "attributes": {"price": price}}])
             self.assertEqual([one["subject"] async for one in board.described()], ["a", "b"])
             await board.add("a", attributes={"level": Decimal("1.50")})
             await board.add_now("a", attributes={"price": Decimal("0.20")})

@@ -342,7 +342,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(str(changed["price"]), "0.10")
         self.assertEqual(board.change_attributes("a/1", board.attributes("a/1")), changed)
         self.assertEqual(board.set_attributes("a/1", {"name": "Ann"}), {"name": "Ann"})
-        receipt = board.change_all_attributes(
+        receipt = board.describe_all(
             [
                 {"subject": "b", "attributes": {"name": "Bob", "price": Decimal("2.50")}},
                 {"subject": "b", "attributes": {"level": 2}},
@@ -376,7 +376,7 @@ class Calls(unittest.TestCase):
             for call in (
                 lambda: board.set_attributes("a", given),
                 lambda: board.change_attributes("a", given),
-                lambda: board.change_all_attributes([{"subject": "a", "attributes": given}]),
+                lambda: board.describe_all([{"subject": "a", "attributes": given}]),
                 lambda: board.add("a", attributes=given),
                 lambda: board.add_now("a", attributes=given),
             ):

@@ -25,7 +25,7 @@ tier: str | None = board.subject("post-1").get("tier")
 board.set_tiers(board.tiers()["tiers"])
 board.set_tiers([{"name": "gold", "top": 0.5}, {"name": "bronze", "score": Decimal("2.5")}])
 attributes: dict[str, Any] = board.set_attributes("post-1", {"name": "Ann", "level": Decimal("1.5")}, by="rust")
-board.change_all_attributes([{"subject": "post-1", "attributes": None}])
+board.describe_all([{"subject": "post-1", "attributes": None}])
 named: dict[str, Any] | None = board.top(attributes=["name", "picture"])["items"][0].get("attributes")
 described: list[str] = [one["subject"] for one in board.described("post-")]
 board.add("post-1", attributes={"name": None})

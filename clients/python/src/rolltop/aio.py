@@ -507,8 +507,8 @@ class AsyncBoard:
     async def remove_attributes(self, subject: str, *, by: str | None = None) -> None:
         await self._client._call(calls.remove_attributes(self.name, subject, by))
 
-    async def change_all_attributes(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
-        return await self._client._call(calls.change_all_attributes(self.name, subjects))
+    async def describe_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        return await self._client._call(calls.describe_all(self.name, subjects))
 
     async def described(self, prefix: str = "") -> AsyncIterator[schema.DescribedSubject]:
         async for page in self._pages(lambda cursor: calls.described(self.name, prefix, cursor)):

@@ -299,7 +299,7 @@ def remove_attributes(board: str, name: str, by: str | None) -> Call[schema.Subj
     return Call("DELETE", of_board(board, "subjects", name, "attributes"), {"by": by})
 
 
-def change_all_attributes(board: str, subjects: Iterable[Mapping[str, object]]) -> Call[schema.ModerationReceipt]:
+def describe_all(board: str, subjects: Iterable[Mapping[str, object]]) -> Call[schema.ModerationReceipt]:
     printed = ",".join(print_item(subject) for subject in subjects)
     return Call("POST", of_board(board, "attributes"), body=f'{{"subjects":[{printed}]}}'.encode())
 

@@ -478,10 +478,10 @@ class Board:
         """Removes all attributes of a subject, and nothing else."""
         self._client._call(calls.remove_attributes(self.name, subject, by))
 
-    def change_all_attributes(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+    def describe_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
         """Changes the attributes of up to 100,000 subjects, such as `{"subject": "a", "attributes": {"name": "Ann"}}`, as
         `change_attributes` does; None in place of the dictionary removes all of a subject."""
-        return self._client._call(calls.change_all_attributes(self.name, subjects))
+        return self._client._call(calls.describe_all(self.name, subjects))
 
     def described(self, prefix: str = "") -> Iterator[schema.DescribedSubject]:
         """Reads the subjects that have attributes and begin with a text, with their attributes. Where the board that keeps them
