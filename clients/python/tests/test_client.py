@@ -601,7 +601,7 @@ class Calls(unittest.TestCase):
 
     def test_the_examples_of_the_readme(self) -> None:
         text = (Path(__file__).parent.parent / "README.md").read_text()
-        first, aio, batching, reads, tokens = re.findall("```python\n(.*?)```", text, re.S)
+        first, aio, batching, reads, attributes, tokens = re.findall("```python\n(.*?)```", text, re.S)
         printed: list[tuple[object, ...]] = []
         exec(first.replace("http://127.0.0.1:8080", self.service.url), {"print": lambda *what: printed.append(what)})
         self.assertIn("post-2", [subject for _, subject, _ in printed])
@@ -614,6 +614,7 @@ class Calls(unittest.TestCase):
         asyncio.run(names["main"]())
         exec(batching, names)
         exec(reads.replace("...", "break"), names)
+        exec(attributes, names)
         exec(tokens, names | {"secret": "x" * 32})
 
 
