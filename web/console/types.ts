@@ -11,7 +11,7 @@ export type Definition = Read<"CanonicalDefinition">;
 /** What a definition would do. */
 export type Preview = Read<"DefinitionPreview">;
 /** The state of a board. The members of `WindowStatus` are those of the main window. */
-export type BoardStatus = Read<"BoardStatus"> & { attributes?: string };
+export type BoardStatus = Read<"BoardStatus">;
 /** The state of one window; `length` is that of a board with several. */
 export type WindowStatus = Omit<Read<"WindowStatus">, "length"> & { length?: string };
 /** A slot that holds something. */

@@ -39,8 +39,8 @@ export interface components {
         AttributesBody: components["schemas"]["AttributesChange"] | components["schemas"]["AttributesBatch"];
         /** @description Attributes to merge with those of a subject. */
         AttributesChange: {
-            /** @description Attributes to merge with those of the subject: null removes one. At most 32, and with those that are there 1,024 bytes. Null instead of the object removes all, where nothing is counted. */
-            attributes?: {
+            /** @description Attributes to merge with those of the subject: null removes one. At most 32, and with those that are there 1,024 bytes. Null instead of the object removes all. */
+            attributes: {
                 [key: string]: unknown;
             } | null;
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
@@ -228,6 +228,8 @@ export interface components {
         };
         /** @description A definition with all defaults, and the slots that it leads to. */
         CanonicalDefinition: {
+            /** @description The board that keeps the attributes of the subjects. Absent if it keeps them itself. */
+            attributes?: string;
             /** @description The name of the board. */
             board: string;
             /**
@@ -1290,10 +1292,10 @@ export interface components {
              * @description A time in RFC 3339 format, in UTC.
              */
             at?: string;
-            /** @description Attributes to merge with those of the subject: null removes one. At most 32, and with those that are there 1,024 bytes. Null instead of the object removes all, where nothing is counted. */
+            /** @description Attributes to merge with those of the subject: null removes one. At most 32, and with those that are there 1,024 bytes. */
             attributes?: {
                 [key: string]: unknown;
-            } | null;
+            };
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
             /** @description Identifier of the item. Each board and subject counts an id once within the board's horizon (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours. */

@@ -19,7 +19,7 @@ class AllKeysReceipt(TypedDict):
 
 
 class AttributesChange(TypedDict):
-    attributes: NotRequired[dict[str, Any] | None]
+    attributes: dict[str, Any] | None
     by: NotRequired[str]
     subject: str
 
@@ -266,7 +266,7 @@ class ImportReceipt(TypedDict):
 class Increment(TypedDict):
     amount: NotRequired[Number]
     at: NotRequired[str]
-    attributes: NotRequired[dict[str, Any] | None]
+    attributes: NotRequired[dict[str, Any]]
     by: NotRequired[str]
     id: NotRequired[str]
     position: NotRequired[str | int]
@@ -726,6 +726,7 @@ class Audit(TypedDict):
 
 
 class CanonicalDefinition(TypedDict):
+    attributes: NotRequired[str]
     board: str
     cover: Literal['current', 'full']
     decimals: int
