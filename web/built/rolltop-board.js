@@ -17,8 +17,8 @@ var b=class extends Error{name="RolltopError";constructor(e,t,n,r={}){super(`${n
   grid-template-columns: minmax(1.5em, max-content) 1fr; grid-auto-columns: max-content;
   align-items: baseline; gap: .75em; padding: .4em .6em; border-radius: var(--rolltop-radius, .3em);
 }
-[data-pictures] [part~=line] { grid-template-columns: minmax(1.5em, max-content) max-content 1fr; }
-[part=picture] { align-self: center; inline-size: var(--_picture); block-size: var(--_picture); }
+[data-pictures] [part~=line] { align-items: center; grid-template-columns: minmax(1.5em, max-content) max-content 1fr; }
+[part=picture] { inline-size: var(--_picture); block-size: var(--_picture); }
 [part=picture] img { display: block; inline-size: 100%; block-size: 100%; object-fit: cover; border-radius: var(--rolltop-picture-radius, 50%); }
 [part=tie] { font-size: .8em; white-space: nowrap; font-variant-numeric: tabular-nums; color: color-mix(in srgb, currentColor 75%, transparent); }
 [part=rank], [part=score] { font-variant-numeric: tabular-nums; }

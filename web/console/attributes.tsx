@@ -89,7 +89,7 @@ export function Attributes({ board, chosen, subject, onChange }: { board: BoardS
       <h2 id="attributes">Attributes</h2>
       <p class="small">
         {board.attributes === undefined
-          ? "Rankings show them beside the subject. They do not change with the window or the period."
+          ? "Rankings can show them beside the subject. They do not change with the window or the period."
           : <>They are those of the board <a href={href(...pageOf({ board: board.attributes, window: null, by: null, period: null }))}>{board.attributes}</a>, which other boards may show too.</>}
       </p>
       {data.value === null || problem.value !== null
