@@ -530,7 +530,7 @@ describe("the console shows", { concurrency: 4 }, () => {
     const { window, as_of } = await service.call("GET", "/v1/boards/money/rankings");
     const huge = `{"board":"money","subject":"huge","window":${JSON.stringify(window)},"as_of":"${as_of}","retiring":0,"total":1,"rank":1,` +
       '"percentile":100.0,"score":9007199254740993,"slots":[]}';
-    await page.route("**/v1/boards/money/subjects/huge", (route) => route.fulfill({ contentType: "application/json", body: huge }));
+    await page.route("**/v1/boards/money/subjects/huge*", (route) => route.fulfill({ contentType: "application/json", body: huge }));
     await visit(page, service, "boards/money/subjects/huge");
     await becomes(() => figure(page, "Score").textContent(), "9\u202f007\u202f199\u202f254\u202f740\u202f993");
   }));

@@ -19,17 +19,33 @@ const connection = {
   parse: parseUnrounded,
 };
 
+/** A body that is written as JSON already. */
+export class Json {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /**
  * Sends a request with the key of the page and returns the body of the response. Throws a `RolltopError`, whose
  * `detail` says what was wrong and, where the service knows it, the way out.
  */
-export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, key = heldKey()): Promise<T> {
+export async function call<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+  key = heldKey(),
+  parse = parseUnrounded,
+): Promise<T> {
   const deadline = startDeadline(signal);
   deadline.set(TIMEOUT);
   let response: Response;
   let text: string;
   try {
-    const options = { body: JSON.stringify(body) as string | undefined, signal: deadline.signal };
+    const options = { body: body instanceof Json ? body.text : (JSON.stringify(body) as string | undefined), signal: deadline.signal };
     response = await open({ ...connection, secret: key ?? undefined }, method, path, options);
     text = await response.text();
   } catch (caught) {
@@ -48,7 +64,7 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   noteReached(true);
   let answer: Record<string, unknown>;
   try {
-    answer = parseUnrounded(text) as Record<string, unknown>;
+    answer = parse(text) as Record<string, unknown>;
   } catch {
     return text as T;
   }

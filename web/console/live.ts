@@ -37,7 +37,7 @@ export function useLive(chosen: Chosen | null, limit: number): Live {
     connection.value = "connecting";
     if (chosen === null) return undefined;
     const key = heldKey();
-    const { view, stop } = follow(base, { board: chosen.board, window: chosen.window ?? "", by: chosen.by ?? "", limit }, () => show(), key ?? "");
+    const { view, stop } = follow(base, { board: chosen.board, window: chosen.window ?? "", by: chosen.by ?? "", attributes: "name", limit }, () => show(), key ?? "");
     const show = () => {
       const { state, code } = view;
       if (["key_required", "invalid_key", "key_expired"].includes(code)) noteRefused(key, 401, code);

@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { formatted } from "../widget/numbers.ts";
+import { nameOf } from "./attributes.tsx";
 import { subjectPage, type Chosen } from "./chosen.ts";
 import { time } from "./clock.ts";
 import { Name } from "./parts.tsx";
@@ -90,13 +91,14 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
         const share = top > 0 ? Math.max(Number(line.score) / top, 0) : 0;
         const loss = losses.get(key);
         const isMarked = line.subject === marked;
+        const name = nameOf(line.attributes);
         return (
           <li key={key} data-subject={key} class={isMarked ? "is-marked" : ""} aria-current={isMarked ? "true" : undefined}>
             <span class="ranking-bar" style={{ transform: `scaleX(${share})` }} />
             <span class="ranking-rank"><span class="hidden">Rank </span>{formatted(line.rank)}</span>
             {line.subject === null
               ? <span class="ranking-subject is-removed">removed</span>
-              : <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} /></a>}
+              : <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} />{name !== null && <> <span class="ranking-name"><Name of={name} /></span></>}</a>}
             {line.tier !== undefined && <span class="ranking-tier"><span class="hidden">tier </span><Name of={line.tier} /></span>}
             {line.from !== undefined && <Moved by={Number(line.from ?? line.rank) - Number(line.rank)} />}
             <span class="ranking-score">

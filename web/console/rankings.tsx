@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../widget/numbers.ts";
 import { call } from "./api.ts";
+import { nameOf } from "./attributes.tsx";
 import { pageOf, readPath, type Chosen } from "./chosen.ts";
 import { keyInWords } from "./metric.ts";
 import { counted, Empty, Name, Notice } from "./parts.tsx";
@@ -33,7 +34,7 @@ async function read(chosen: Chosen, search: string, after: string, signal: Abort
   const { keys, items, next } = await call<KeyPage>("GET", path, undefined, signal);
   if (items.length === 0) return { keys, rankings: [], next: null };
   const body = { keys: items.map(({ by }) => by), limit: LINES };
-  const { rankings } = await call<RankingsOfKeys>("POST", readPath(chosen, "/rankings/by"), body, signal);
+  const { rankings } = await call<RankingsOfKeys>("POST", readPath(chosen, "/rankings/by?attributes=name"), body, signal);
   return { keys, rankings: rankings.filter(({ items }) => items.length > 0), next };
 }
 
@@ -105,6 +106,12 @@ export function Rankings({ board, chosen, children }: Props) {
   );
 }
 
+/** The name of a subject, beside it. */
+function Described({ attributes }: { attributes: Record<string, unknown> | undefined }) {
+  const name = nameOf(attributes);
+  return name === null ? null : <> <Name of={name} /></>;
+}
+
 /** A key with the first lines of its ranking. */
 function Row({ ranking, board, chosen }: { ranking: RankingOfKey; board: BoardStatus; chosen: Chosen }) {
   return (
@@ -116,7 +123,7 @@ function Row({ ranking, board, chosen }: { ranking: RankingOfKey; board: BoardSt
       <span class="boards-figures">
         {ranking.items.map((line, at) => (
           <span class="best" key={lineKey(line, at)}>
-            {formatted(line.rank)}. {line.subject === null ? <i class="soft">removed</i> : <b><Name of={line.subject} /></b>} {score(line.score, board)}
+            {formatted(line.rank)}. {line.subject === null ? <i class="soft">removed</i> : <><b><Name of={line.subject} /></b><Described attributes={line.attributes} /></>} {score(line.score, board)}
           </span>
         ))}
       </span>

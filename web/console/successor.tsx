@@ -45,7 +45,7 @@ export function Successor({ board, chosen, limit, onChanged }: Props) {
   const { data, problem, refresh } = usePolled<EditionStatus>(boardPath(board.board, `/${role}`), PACE);
   const edition = data.value;
   const shown = edition?.ranked ? chosen : null;
-  const page = usePolled<{ items: Line[] }>(shown && readPath(shown, `/rankings?of=${role}&limit=${limit}`), PACE);
+  const page = usePolled<{ items: Line[] }>(shown && readPath(shown, `/rankings?of=${role}&limit=${limit}&attributes=name`), PACE);
   if (!edition) return <Notice problem={problem.value} />;
   const fill = edition.fill.state === "running" ? `running, ${counted(edition.fill.cells ?? 0, "cell")} so far` : edition.fill.state;
   const title = role === "next" ? "Successor" : "Previous edition";

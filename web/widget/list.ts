@@ -9,19 +9,38 @@ export type Line = Page["items"][number];
 /** Returns the text to show for a subject. */
 export type NameOf = (subject: string) => string;
 
+/** What a page says about how lines look. */
+export interface Looks {
+  /** The address of a subject's page, with `{subject}` in it. */
+  template: string | null;
+  nameOf: NameOf | null;
+  /** The text of a line whose subject was removed. */
+  removed: string;
+  showsTiers: boolean;
+  showsTies: boolean;
+  /** Names of attributes of subjects that have a name to show, a picture, and a link; empty for none. */
+  nameFrom: string;
+  pictureFrom: string;
+  linkFrom: string;
+}
+
 /** Functions whose error was reported, so that each is reported once and not every second. */
 const reported = new WeakSet<object>();
 
-/** Returns the text to show for a subject: the subject itself where the page's function returns nothing or throws. */
-function textOf(subject: string, nameOf: NameOf | null): string {
+/**
+ * Returns the text to show for a subject: where the page's function returns nothing or throws, its name among the
+ * attributes, or else the subject itself.
+ */
+function textOf(subject: string, nameOf: NameOf | null, name: unknown): string {
   try {
     const text: unknown = nameOf?.(subject);
-    return typeof text === "string" ? text : subject;
+    if (typeof text === "string") return text;
   } catch (error) {
     if (nameOf && !reported.has(nameOf)) reportError(error);
     if (nameOf) reported.add(nameOf);
-    return subject;
   }
+  const text = typeof name === "string" || typeof name === "number" ? String(name) : "";
+  return text.trim() === "" ? subject : text;
 }
 
 /** How long a line takes to its new place, in milliseconds. */
@@ -52,24 +71,53 @@ export function address(template: string | null, subject: string): string | null
   if (template === null || subject === "." || subject === "..") return null;
   try {
     const encoded = encodeURIComponent(subject);
-    const { protocol, href } = new URL(template.replaceAll("{subject}", () => encoded), document.baseURI);
-    return protocol === "https:" || protocol === "http:" ? href : null;
+    return webAddress(template.replaceAll("{subject}", () => encoded));
   } catch {
     return null;
   }
+}
+
+/**
+ * Returns an address of HTTP as it is requested, also one that is relative to the page. Returns null for everything else, such
+ * as `javascript:` and `data:`, and for an address with a user name, which may look like that of another host.
+ */
+export function webAddress(text: unknown): string | null {
+  if (typeof text !== "string" || text.trim() === "") return null;
+  try {
+    const { protocol, username, password, href } = new URL(text, document.baseURI);
+    return /^https?:$/.test(protocol) && username + password === "" ? href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Returns what orders equal scores as a text: a number, or a time as the visitor writes it. */
+function tieText(tie: Line["tie"]): string {
+  if (tie === undefined) return "";
+  const at = typeof tie === "string" ? new Date(tie) : undefined;
+  return at && !Number.isNaN(+at) ? at.toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }) : formatted(tie);
 }
 
 /** The elements of a line. */
 class Row {
   readonly line = element("li", "line");
   readonly #rank = element("span", "rank");
+  readonly #picture = element("span", "picture");
+  readonly #tie = element("span", "tie");
   readonly #tier = element("span", "tier");
   readonly #move = element("span", "move");
   readonly #score = element("span", "score");
   readonly #bar = element("span", "bar");
   #subject: HTMLElement | undefined;
+  /** The address of the picture that is shown, or could not be. */
+  #source: string | null = null;
 
-  show({ rank, score, subject, from, tier = "" }: Line, name: string, href: string | null, share: number, showsTier: boolean): void {
+  show({ rank, score, subject, from, tie, tier = "", attributes = {} }: Line, share: number, looks: Looks): void {
+    const { template, nameOf, removed, showsTiers, showsTies, nameFrom, pictureFrom, linkFrom } = looks;
+    // Not what every object has.
+    const own = (name: string): unknown => (Object.hasOwn(attributes, name) ? attributes[name] : undefined);
+    const name = subject === null ? removed : textOf(subject, nameOf, own(nameFrom));
+    const href = subject === null ? null : (webAddress(own(linkFrom)) ?? address(template, subject));
     const tag = href === null ? "span" : "a";
     if (this.#subject?.localName !== tag) {
       this.#subject = element(tag, subject === null ? "subject removed" : "subject");
@@ -77,7 +125,10 @@ class Row {
     }
     setText(this.#subject, name);
     if (href !== null && this.#subject.getAttribute("href") !== href) this.#subject.setAttribute("href", href);
-    if (!showsTier || !tier) this.#tier.remove();
+    if (!pictureFrom) this.#picture.remove();
+    else if (!this.#picture.parentNode) this.#subject.before(this.#picture);
+    this.#showPicture(webAddress(own(pictureFrom)));
+    if (!showsTiers || !tier) this.#tier.remove();
     else if (!this.#tier.parentNode) this.#score.before(this.#tier);
     setText(this.#tier, tier);
     // Lines of a board without movement have no place for it. Whoever was not among the first has come from anywhere.
@@ -96,7 +147,24 @@ class Row {
     this.line.setAttribute("part", (rank === 1 ? "line first" : "line") + tierPart);
     setText(this.#rank, String(rank));
     setText(this.#score, formatted(score));
+    if (!showsTies || tie === undefined) this.#tie.remove();
+    else if (!this.#tie.parentNode) this.#score.after(this.#tie);
+    setText(this.#tie, tieText(tie));
     this.#bar.style.inlineSize = `${share * 100}%`;
+  }
+
+  /** Shows the picture at an address. Its place stays empty without one, and if it cannot be loaded. */
+  #showPicture(source: string | null): void {
+    if (source === this.#source) return;
+    this.#source = source;
+    this.#picture.replaceChildren();
+    if (source === null) return;
+    const image = document.createElement("img");
+    image.addEventListener("error", () => image.remove());
+    // Its name is beside it. The address comes last: what is set after it comes too late.
+    Object.assign(image, { alt: "", loading: "lazy", decoding: "async", referrerPolicy: "no-referrer", width: 32, height: 32 });
+    image.src = source;
+    this.#picture.append(image);
   }
 }
 
@@ -110,11 +178,8 @@ export class List {
     this.list.setAttribute("role", "list");
   }
 
-  /**
-   * Shows these lines. `template` is the address of a subject, `nameOf` returns the text of one, and `removed` is that of
-   * a line whose subject was removed.
-   */
-  show(lines: Line[], template: string | null, nameOf: NameOf | null, removed: string, showsTiers: boolean): void {
+  /** Shows these lines. */
+  show(lines: Line[], looks: Looks): void {
     const { list } = this;
     const isMoving = this.#rows.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     const before = isMoving ? this.#tops() : new Map<Row, number>();
@@ -128,8 +193,7 @@ export class List {
       const key = subject ?? `\0${at}`;
       const row = this.#rows.get(key) ?? new Row();
       const share = Math.max(0, Number(line.score) / most) || 0;
-      if (subject === null) row.show(line, removed, null, share, showsTiers);
-      else row.show(line, textOf(subject, nameOf), address(template, subject), share, showsTiers);
+      row.show(line, share, looks);
       rows.set(key, row);
     }
     for (const [key, row] of this.#rows) if (!rows.has(key)) row.line.remove();

@@ -3,7 +3,7 @@
 import { follow } from "../../clients/typescript/src/feeds.ts";
 import type { Page, State, View } from "../../clients/typescript/src/feeds.ts";
 import { element, List, setText } from "./list.ts";
-import type { Line, NameOf } from "./list.ts";
+import type { Line, Looks, NameOf } from "./list.ts";
 import { styleSheet } from "./style.ts";
 
 /** The limits that streams have. */
@@ -12,9 +12,12 @@ const LIMITS = [10, 25, 50, 100] as const;
 /** What is shown about how up to date the lines are. The names are those of slots, with which a page says it otherwise. */
 const STATUS: Partial<Record<State, string>> = { live: "live", polling: "every 5 s", reconnecting: "reconnecting" };
 
+/** The HTML attributes that name an attribute of subjects. */
+const FROM = ["name-from", "picture-from", "link-from"] as const;
+
 /** The ranking of a board. */
 export class RolltopBoard extends HTMLElement {
-  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "period", "label", "href", "tiers", "removed"];
+  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "period", "label", "href", "tiers", "tie", "removed", ...FROM];
 
   readonly #list = new List();
   readonly #label = element("span", "label");
@@ -30,6 +33,8 @@ export class RolltopBoard extends HTMLElement {
   /** The number of lines to show, and the number to ask for. */
   #limit = 0;
   #asked = 0;
+  /** The attributes of subjects to ask for. */
+  #attributes = "";
   #lines: Line[] = [];
   #nameOf: NameOf | null = null;
   /** The page that the last event reported. */
@@ -118,15 +123,17 @@ export class RolltopBoard extends HTMLElement {
     const base = serviceAt(this.getAttribute("src"));
     const key = text("key");
     const isKey = /^[\x21-\x7e]*$/.test(key);
+    const attributes = [...new Set(FROM.map(text))].filter(Boolean).join();
     const ranking = this.isConnected && board && base && isKey ? JSON.stringify([base, board, window, period, by]) : "";
     if (limit !== this.#limit) this.#told = undefined;
     this.#limit = limit;
-    if (ranking !== this.#ranking || asked !== this.#asked || key !== this.#key) {
+    if (ranking !== this.#ranking || asked !== this.#asked || attributes !== this.#attributes || key !== this.#key) {
       // Until the first page comes, lines of another limit or key are shown, but not those of another ranking.
       if (ranking !== this.#ranking) this.#lines = [];
-      [this.#ranking, this.#asked, this.#key, this.#told] = [ranking, asked, key, undefined];
+      [this.#ranking, this.#asked, this.#attributes, this.#key, this.#told] = [ranking, asked, attributes, key, undefined];
       this.#followed?.stop();
-      this.#followed = base && ranking ? follow(base, { board, window, period, by, limit: asked }, () => this.#show(), key) : undefined;
+      const wanted = { board, window, period, by, attributes, limit: asked };
+      this.#followed = base && ranking ? follow(base, wanted, () => this.#show(), key) : undefined;
     }
     if (!this.isConnected) return;
     if (this.#followed) this.#show();
@@ -151,8 +158,17 @@ export class RolltopBoard extends HTMLElement {
     this.dataset["state"] = state;
     this.toggleAttribute("data-empty", isEmpty);
     this.#list.list.hidden = lines.length === 0;
-    const removed = this.getAttribute("removed")?.trim() || "removed";
-    this.#list.show(lines, this.getAttribute("href"), this.#nameOf, removed, this.hasAttribute("tiers"));
+    const [nameFrom, pictureFrom, linkFrom] = FROM.map((name) => this.getAttribute(name)?.trim() ?? "") as [string, string, string];
+    const looks: Looks = {
+      template: this.getAttribute("href"),
+      nameOf: this.#nameOf,
+      removed: this.getAttribute("removed")?.trim() || "removed",
+      showsTiers: this.hasAttribute("tiers"),
+      showsTies: this.hasAttribute("tie"),
+      ...{ nameFrom, pictureFrom, linkFrom },
+    };
+    this.#list.list.toggleAttribute("data-pictures", pictureFrom !== "");
+    this.#list.show(lines, looks);
 
     // What is final is up to date without being followed.
     const status = this.#followed?.view.page?.period?.final ? undefined : STATUS[state];

@@ -1,7 +1,7 @@
 // The style of the element. Colors are those of the page, mixed with transparency, so they fit light and dark pages.
 
 const CSS = `
-:host { display: block; --_accent: var(--rolltop-accent, currentColor); --_gap: var(--rolltop-gap, .25em); }
+:host { display: block; --_accent: var(--rolltop-accent, currentColor); --_gap: var(--rolltop-gap, .25em); --_picture: var(--rolltop-picture, 1.75em); }
 :host([hidden]), [hidden] { display: none !important; }
 [part=header] { display: flex; align-items: baseline; gap: .75em; margin-block-end: calc(2 * var(--_gap)); }
 [part=label] { font-weight: 600; min-inline-size: 0; overflow-wrap: anywhere; }
@@ -16,6 +16,10 @@ const CSS = `
   grid-template-columns: minmax(1.5em, max-content) 1fr; grid-auto-columns: max-content;
   align-items: baseline; gap: .75em; padding: .4em .6em; border-radius: var(--rolltop-radius, .3em);
 }
+[data-pictures] [part~=line] { align-items: center; grid-template-columns: minmax(1.5em, max-content) max-content 1fr; }
+[part=picture] { inline-size: var(--_picture); block-size: var(--_picture); }
+[part=picture] img { display: block; inline-size: 100%; block-size: 100%; object-fit: cover; border-radius: var(--rolltop-picture-radius, 50%); }
+[part=tie] { font-size: .8em; white-space: nowrap; font-variant-numeric: tabular-nums; color: color-mix(in srgb, currentColor 75%, transparent); }
 [part=rank], [part=score] { font-variant-numeric: tabular-nums; }
 [part=rank] { text-align: end; }
 [part~=subject] {

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import unittest
 from asyncio.subprocess import PIPE
+from decimal import Decimal
 
 from service import Service
 
@@ -85,6 +86,32 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             done = await board.close_period("1")
             self.assertEqual((done["closed"]["name"], done["current"]["name"]), ("1", "2"))
             self.assertEqual(await board.close_period("1"), done)
+
+    async def test_attributes(self) -> None:
+        told: list[str] = []
+        reports = Reports(on_attributes_rejected=lambda item, code, _: told.append(code))
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("people", SOON, reports)
+            await board.define({"metric": "COUNT(24h, x, s)", "slot": "1h"})
+            self.assertEqual(await board.set_attributes("a", {"name": "Ann", "old": True}), {"name": "Ann", "old": True})
+            price = Decimal("0.10")
+            await board.change_attributes("a", {"old": None, "price": price})
+            self.assertEqual(str((await board.attributes("a"))["price"]), "0.10")
+            await board.describe_all([{"subject": "b", "attributes": {"price": price}}])
+            self.assertEqual([one["subject"] async for one in board.described()], ["a", "b"])
+            await board.add("a", attributes={"level": Decimal("1.50")})
+            await board.add_now("a", attributes={"price": Decimal("0.20")})
+            await board.add("a", attributes={"long": "x" * 990})
+            await client.flush()
+            self.assertEqual(told, ["invalid_attributes"])
+            with self.assertRaises(ValueError):
+                await board.add("a", attributes={"level": float("nan")})
+            expected = {"level": Decimal("1.50"), "price": Decimal("0.20")}
+            first = (await board.top(attributes=["level", "price"]))["items"][0]
+            self.assertEqual((first["score"], first["attributes"]), (3, expected))
+            await board.remove_attributes("a")
+            self.assertEqual(await board.attributes("a"), {})
+            await board.undefine()
 
     async def test_a_batch_is_sent_without_flush(self) -> None:
         async with AsyncRolltop(self.service.url) as client:

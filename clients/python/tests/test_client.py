@@ -331,6 +331,113 @@ class Calls(unittest.TestCase):
         self.assertFalse(board.unfreeze("c/1")["frozen"])
         self.assertEqual(board.freeze_all([{"subject": "b"}])["accepted"], 1)
 
+    def test_attributes_are_set_changed_listed_and_removed(self) -> None:
+        board = self.board()
+        self.assertEqual(board.attributes("a/1"), {})
+        picture = {"url": "/a.png", "sizes": [1, 2.5, None], "none": {}}
+        self.assertEqual(board.set_attributes("a/1", {"name": "Ann", "old": True, "picture": picture})["picture"], picture)
+        exact = {"huge": 12345678901234567890, "price": Decimal("0.10"), "small": Decimal("1E-30"), "ratio": 1e22}
+        changed = board.change_attributes("a/1", {"old": None, "picture": None, **exact})
+        self.assertEqual(changed, {"name": "Ann", **exact})
+        self.assertEqual(str(changed["price"]), "0.10")
+        self.assertEqual(board.change_attributes("a/1", board.attributes("a/1")), changed)
+        self.assertEqual(board.set_attributes("a/1", {"name": "Ann"}), {"name": "Ann"})
+        receipt = board.describe_all(
+            [
+                {"subject": "b", "attributes": {"name": "Bob", "price": Decimal("2.50")}},
+                {"subject": "b", "attributes": {"level": 2}},
+                {"subject": "c", "attributes": {"name": "Cid"}},
+                {"subject": "c", "attributes": None},
+                {"subject": "d", "attributes": {"no name": 1}},
+            ]
+        )
+        self.assertEqual((receipt["accepted"], receipt["rejected"][0]["code"]), (4, "invalid_attributes"))
+        bob = {"subject": "b", "attributes": {"level": 2, "name": "Bob", "price": Decimal("2.50")}}
+        self.assertEqual(list(board.described()), [{"subject": "a/1", "attributes": {"name": "Ann"}}, bob])
+        self.assertEqual(list(board.described("b")), [bob])
+        with self.assertRaises(RolltopError) as raised:
+            board.set_attributes("a/1", {"long": "x" * 2_000})
+        self.assertEqual(raised.exception.status, 422)
+        self.assertIsNone(board.remove_attributes("a/1"))
+        self.assertEqual(board.attributes("a/1"), {})
+
+    def test_what_json_does_not_have_is_no_attribute(self) -> None:
+        board = self.board()
+        board.set_attributes("a", {"kept": 1})
+        cases: list[tuple[Any, type[Exception], str]] = [
+            ({"kept": float("nan")}, ValueError, "attributes.kept: NaN"),
+            ({"kept": Decimal("Infinity")}, ValueError, "attributes.kept: Infinity"),
+            ({"kept": {"inner": [1, {2}]}}, TypeError, r"attributes.kept.inner\[1\]: set is not JSON"),
+            ({"kept": {1: 2}}, TypeError, "attributes.kept: a name must be a text"),
+            ({"kept": b"x"}, TypeError, "attributes.kept: bytes is not JSON"),
+            ([("kept", 1)], TypeError, "attributes must be a dictionary"),
+        ]
+        for given, kind, message in cases:
+            for call in (
+                lambda: board.set_attributes("a", given),
+                lambda: board.change_attributes("a", given),
+                lambda: board.describe_all([{"subject": "a", "attributes": given}]),
+                lambda: board.add("a", attributes=given),
+                lambda: board.add_now("a", attributes=given),
+            ):
+                with self.subTest(given), self.assertRaisesRegex(kind, message):
+                    call()
+        self.client.flush(60)
+        self.assertEqual((board.attributes("a"), board.subject("a")["score"]), ({"kept": 1}, 0))
+
+    def test_attributes_beside_lines_and_with_items(self) -> None:
+        told: list[tuple[str, str]] = []
+        name = self.board(batching=None).name
+        reports = Reports(
+            on_attributes_rejected=lambda item, code, _: told.append((item["subject"], code)),
+            on_rejected=lambda item, code, _: told.append((item["subject"], code)),
+        )
+        client = Rolltop(self.service.url)
+        self.addCleanup(client.close)
+        board = client.board(name, Batching(coalesces=True, seconds=60), reports)
+        board.add("a", 3, attributes={"name": "Ann", "price": Decimal("0.10")})
+        board.add("b")
+        board.add("b")
+        board.add_now("b", -1, attributes={"level": Decimal("1.50"), "none": None})
+        board.set_attributes("c", {"long": "x" * 900})
+        board.add("c", attributes={"other": "x" * 900})
+        board.add("d", attributes={"no name": 1})
+        client.flush(60)
+        self.assertEqual(sorted(told), [("c", "invalid_attributes"), ("d", "invalid_attributes")])
+        self.assertEqual(board.subject("c")["score"], 1)
+        board.remove("c")
+        named, shown = ["name", "price"], {"name": "Ann", "price": Decimal("0.10")}
+        expected = [("a", shown), ("b", {})]
+        for lines in (
+            board.top(attributes=named)["items"],
+            board.lines(attributes="name,price", limit=1),
+            board.export(attributes=named),
+            board.neighbors("a", attributes=named)["items"],
+            board.lookup(["a", "b"], attributes=named)["items"],
+        ):
+            self.assertEqual([(line["subject"], line["attributes"]) for line in lines], expected)
+        self.assertNotIn("attributes", board.top(attributes=[])["items"][0])
+        self.assertEqual(board.subject("b", attributes="*")["attributes"], {"level": Decimal("1.50")})
+        with closing(board.live(attributes=named)) as rankings:
+            self.assertEqual([line["attributes"] for line in next(rankings)["items"]], [shown, {}])
+            board.set_attributes("b", {"name": "Bob"})
+            self.assertEqual([line["attributes"] for line in next(rankings)["items"]], [shown, {"name": "Bob"}])
+
+        genres = client.board(f"{name}-genres", SOON)
+        genres.define({"metric": "COUNT(24h, play, song BY genre)", "slot": "1h"})
+        genres.add("s", by="jazz", attributes={"name": "So What"})
+        client.flush(60)
+        self.assertEqual((genres.attributes("s", by="jazz"), genres.attributes("s", by="rock")), ({"name": "So What"}, {}))
+        best = genres.best(["jazz"], attributes="name")["rankings"][0]
+        self.assertEqual(best["items"][0]["attributes"], {"name": "So What"})
+        self.assertEqual([subject["by"] for subject in genres.described("ja")], ["jazz"])
+
+        years = client.board(f"{name}-years", SOON)
+        years.define({"metric": "COUNT(all, play, song)", "season": {"every": "1y"}, "attributes": name})
+        years.add("a")
+        client.flush(60)
+        self.assertEqual(years.periods(attributes=named)["items"][0]["winners"][0]["attributes"], shown)
+
     def test_the_distribution_of_scores(self) -> None:
         board = self.client.board("spread")
         board.define({"metric": "SUM(24h, sale, amount, seller BY country)", "slot": "1h", "decimals": 2})
@@ -494,7 +601,7 @@ class Calls(unittest.TestCase):
 
     def test_the_examples_of_the_readme(self) -> None:
         text = (Path(__file__).parent.parent / "README.md").read_text()
-        first, aio, batching, reads, tokens = re.findall("```python\n(.*?)```", text, re.S)
+        first, aio, batching, reads, attributes, tokens = re.findall("```python\n(.*?)```", text, re.S)
         printed: list[tuple[object, ...]] = []
         exec(first.replace("http://127.0.0.1:8080", self.service.url), {"print": lambda *what: printed.append(what)})
         self.assertIn("post-2", [subject for _, subject, _ in printed])
@@ -507,6 +614,7 @@ class Calls(unittest.TestCase):
         asyncio.run(names["main"]())
         exec(batching, names)
         exec(reads.replace("...", "break"), names)
+        exec(attributes, names)
         exec(tokens, names | {"secret": "x" * 32})
 
 

@@ -3,6 +3,7 @@
 from contextlib import aclosing, closing
 from datetime import datetime, timezone
 from decimal import Decimal
+from typing import Any
 
 from rolltop import AsyncRolltop, Batching, Rolltop
 
@@ -23,6 +24,11 @@ in_time: int = board.add_now("post-1", 5, period=last, by="rust")["accepted"]
 tier: str | None = board.subject("post-1").get("tier")
 board.set_tiers(board.tiers()["tiers"])
 board.set_tiers([{"name": "gold", "top": 0.5}, {"name": "bronze", "score": Decimal("2.5")}])
+attributes: dict[str, Any] = board.set_attributes("post-1", {"name": "Ann", "level": Decimal("1.5")}, by="rust")
+board.describe_all([{"subject": "post-1", "attributes": None}])
+named: dict[str, Any] | None = board.top(attributes=["name", "picture"])["items"][0].get("attributes")
+described: list[str] = [one["subject"] for one in board.described("post-")]
+board.add("post-1", attributes={"name": None})
 keys: list[str] = list(board.keys("ru"))
 with closing(board.live(limit=10)) as rankings:
     first: str | None = next(rankings)["items"][0]["subject"]

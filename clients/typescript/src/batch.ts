@@ -36,6 +36,8 @@ export interface BatchOptions {
   onError?: ((error: RolltopError, items: Item[]) => void) | undefined;
   /** Called for an item that the service did not count, with the code that says why. */
   onRejected?: ((item: Item, code: string, detail: string) => void) | undefined;
+  /** Called for an item that was counted, and whose attributes were not set, with the code that says why. */
+  onAttributesRejected?: ((item: Item, code: string, detail: string) => void) | undefined;
 }
 
 /** The options with their defaults. */
@@ -49,6 +51,7 @@ export const DEFAULTS: Omit<BatchSettings, "onError"> = {
   giveUpAfter: Infinity,
   unknownFor: 1_200_000,
   onRejected: (...what) => console.error("an item is not counted:", ...what),
+  onAttributesRejected: (...what) => console.error("attributes are not set:", ...what),
 };
 
 /** What has become of the items of a client. */
@@ -87,10 +90,18 @@ interface Caused {
   cause?: { code?: string };
 }
 
+interface Rejection {
+  code: string;
+  detail: string;
+  index?: number;
+  board?: string;
+}
+
 interface Receipt {
   accepted: number;
   duplicates: number;
-  rejected: { code: string; detail: string; index?: number; board?: string }[];
+  rejected: Rejection[];
+  attributes_rejected?: Rejection[];
   rejected_counts?: Record<string, number>;
   unknown_types?: Record<string, number>;
 }
@@ -280,7 +291,8 @@ export class Batcher {
   }
 
   /** Returns those that have to be sent again. */
-  #settle(entries: Entry[], { accepted, duplicates, rejected, rejected_counts, unknown_types }: Receipt): Entry[] {
+  #settle(entries: Entry[], receipt: Receipt): Entry[] {
+    const { accepted, duplicates, rejected, attributes_rejected, rejected_counts, unknown_types } = receipt;
     const { counts } = this.#connection;
     const again = new Set<Entry>();
     counts.accepted += accepted;
@@ -300,6 +312,10 @@ export class Batcher {
         delete entry.since;
         again.add(entry);
       } else if (entry) report(() => this.#connection.onRejected(this.#item(entry, board), code, detail));
+    }
+    for (const { index, code, detail } of attributes_rejected ?? []) {
+      const entry = entries[index ?? 0];
+      if (entry) report(() => this.#connection.onAttributesRejected(this.#item(entry), code, detail));
     }
     this.#done += entries.length - again.size;
     return [...again];

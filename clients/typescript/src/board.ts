@@ -5,10 +5,11 @@ import { checked, keyText, request, withParameters } from "./http.ts";
 import type { Connection, Parameters, RequestOptions } from "./http.ts";
 import { amountOf, itemText, keyOf, textOf, valueOf } from "./item.ts";
 import type { Amount, ItemOptions } from "./item.ts";
-import { units } from "./json.ts";
+import { attributesText, units } from "./json.ts";
 import { live } from "./live.ts";
 import type { LiveOptions } from "./live.ts";
 import type {
+  Attributes,
   BoardStatus,
   Decimals,
   Definition,
@@ -26,6 +27,7 @@ import type {
   Read,
   ReadOptions,
   Removal,
+  ShownOptions,
   Standing,
   Time,
   WindowValue,
@@ -34,7 +36,7 @@ import type {
 export interface BoardOptions {
   /**
    * Whether equal subjects that wait at the same time are sent as one increment with the sum of their amounts. It does
-   * not apply to items with an `id`, `at`, `value`, `tie_break` or `retract` of their own.
+   * not apply to items with an `id`, `at`, `value`, `tie_break`, `attributes` or `retract` of their own.
    */
   coalesce?: boolean | undefined;
 }
@@ -46,10 +48,15 @@ export interface AddOptions extends ItemOptions {
   value?: Amount | boolean | undefined;
   /** The second key, which a board with `tie_break` needs. */
   tie_break?: number | undefined;
+  /**
+   * Attributes of the subject, which are merged with those that it has after the item was counted: null removes one.
+   * Those that are not set are reported to `onAttributesRejected`, and the item is counted all the same.
+   */
+  attributes?: Attributes | undefined;
 }
 
 /** A list of subjects, or a look-up without ranks, may have up to 1,000 of them; with ranks up to 200. */
-export interface LookupOptions extends PeriodOptions {
+export interface LookupOptions extends PeriodOptions, ShownOptions {
   /** Whether ranks and percentiles are wanted: true. */
   ranks?: boolean | undefined;
 }
@@ -90,15 +97,18 @@ export class Board<D extends Decimals = "number"> {
    * TypeError for what cannot be sent, such as an amount that is no number.
    */
   add(subject: string, amount?: Amount, options: AddOptions = {}): Promise<boolean> {
-    const { by, at, id, value, tie_break, retract } = options;
+    const { by, at, id, value, tie_break, attributes, retract } = options;
     if (amount !== undefined && value !== undefined) {
       throw new TypeError("an increment has an amount or a value, not both");
     }
     const number = amountOf(amount);
     const item = { subject: textOf("subject", subject), by: keyOf(by) };
-    const sum = this.#coalesce && (id ?? at ?? value ?? tie_break ?? retract) === undefined ? units(number ?? 1) : undefined;
+    const isAlike = (id ?? at ?? value ?? tie_break ?? attributes ?? retract) === undefined;
+    const sum = this.#coalesce && isAlike ? units(number ?? 1) : undefined;
     if (sum !== undefined) return this.#batcher().add(JSON.stringify(item).slice(0, -1), sum);
-    return this.#batcher().add(itemText({ ...item, amount: number, value: valueOf(value), tie_break }, options));
+    const text = itemText({ ...item, amount: number, value: valueOf(value), tie_break }, options);
+    const end = attributes === undefined ? "}" : `,"attributes":${attributesText(attributes)}}`;
+    return this.#batcher().add(text.slice(0, -1) + end);
   }
 
   /** Returns a page of the ranking. */
@@ -137,12 +147,15 @@ export class Board<D extends Decimals = "number"> {
   }
 
   /** Returns the score and rank of a subject, and what it has in each slot. */
-  subject(name: string, options: PeriodOptions = {}): Promise<Standing<D>> {
+  subject(name: string, options: PeriodOptions & ShownOptions = {}): Promise<Standing<D>> {
     return this.send("GET", subjectPath(name), options);
   }
 
   /** Returns the lines around a subject, up to `radius` on each side. */
-  neighbors(name: string, options: PeriodOptions & { radius?: number | undefined } = {}): Promise<Neighbors<D>> {
+  neighbors(
+    name: string,
+    options: PeriodOptions & ShownOptions & { radius?: number | undefined } = {},
+  ): Promise<Neighbors<D>> {
     return this.send("GET", `${subjectPath(name)}/neighbors`, options);
   }
 
@@ -167,7 +180,7 @@ export class Board<D extends Decimals = "number"> {
   /** Returns the first lines of up to 100 rankings. */
   best(
     keys: readonly Key[],
-    { limit, ...options }: Omit<ReadOptions, "by"> & { limit?: number | undefined } = {},
+    { limit, ...options }: Omit<ReadOptions, "by"> & ShownOptions & { limit?: number | undefined } = {},
   ): Promise<Rankings<D>> {
     return this.send("POST", "/rankings/by", options, { keys: keys.map(keyText), limit });
   }
@@ -192,12 +205,12 @@ export class Board<D extends Decimals = "number"> {
     return this.send("DELETE", subjectPath(subject), { ...options, all_keys: allKeys });
   }
 
-  /** Makes a request about the board: for entries of this package. @internal */
-  send<T>(method: string, path: string, options: object, body?: object): Promise<T> {
+  /** Makes a request about the board: for entries of this package. A body that is a text is JSON already. @internal */
+  send<T>(method: string, path: string, options: object, body?: object | string): Promise<T> {
     const { signal, ...parameters } = options as Parameters & Pick<RequestOptions, "signal">;
     return request(this.#connection, method, withParameters(this.#path + path, parameters), {
       signal,
-      body: JSON.stringify(body),
+      body: typeof body === "string" ? body : JSON.stringify(body),
     }) as Promise<T>;
   }
 }

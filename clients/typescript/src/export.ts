@@ -4,9 +4,9 @@ import { problemError, RolltopError } from "./error.ts";
 import { startDeadline, open, pauseAfter, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
 import { blocks } from "./lines.ts";
-import type { PeriodOptions, Problem, Ranking } from "./types.ts";
+import type { PeriodOptions, Problem, Ranking, ShownOptions } from "./types.ts";
 
-export interface ExportOptions extends PeriodOptions {
+export interface ExportOptions extends PeriodOptions, ShownOptions {
   /** The number of lines; by default all. */
   limit?: number | undefined;
   offset?: number | undefined;

@@ -55,6 +55,8 @@ export interface Wanted {
   by?: string | undefined;
   /** The name of a period, on a board with a season: it is polled. Undefined or empty for the current one. */
   period?: string | undefined;
+  /** The names of attributes of subjects, with commas between them, or `*` for all; undefined or empty for none. */
+  attributes?: string | undefined;
   /** The number of lines: 10, 25, 50 or 100. */
   limit: number;
 }
@@ -84,12 +86,15 @@ export class View {
   probe: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal */
-  constructor({ board, limit, window, by, period }: Wanted) {
+  constructor({ board, limit, window, by, period, attributes }: Wanted) {
     this.#board = board;
     this.period = period;
     // The key comes last, because it may have commas.
-    this.#parameters = Object.entries({ limit: String(limit), ...(window && { window }), ...(period && { period }), ...(by && { by }) });
-    this.key = [board, ...this.#parameters.map((parameter) => parameter.join("="))].join();
+    const given = { limit: String(limit), window, period, attributes, by };
+    this.#parameters = Object.entries(given).flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
+    // Names of attributes have other signs between them there than in an address.
+    const shown = ([name, value]: [string, string]) => `${name}=${name === "attributes" ? value.replaceAll(",", ";") : value}`;
+    this.key = [board, ...this.#parameters.map(shown)].join();
   }
 
   /**

@@ -38,7 +38,10 @@ export function withParameters(path: string, parameters: Parameters): string {
   let mark = "?";
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined) continue;
-    const text = value instanceof Date ? value.toJSON() : typeof value === "object" ? keyText(value) : value;
+    let text = value instanceof Date ? value.toJSON() : value;
+    if (typeof text === "object") text = name === "attributes" ? text.join() : keyText(text);
+    // The service takes no empty list of names.
+    if (name === "attributes" && text === "") continue;
     // Not with URLSearchParams, which would write half a surrogate pair as another key.
     path += `${mark}${name}=${encodeURIComponent(text)}`;
     mark = "&";

@@ -8,6 +8,8 @@ export type { LiveOptions } from "./live.ts";
 export { RolltopError } from "./error.ts";
 export type {
   Answers,
+  AttributeNames,
+  Attributes,
   BoardStatus,
   Decimals,
   DefinedBoard,

@@ -8,9 +8,9 @@ import type { RolltopError } from "./error.ts";
 import { open, pause, sleep, startDeadline, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
 import { blocks } from "./lines.ts";
-import type { LiveRanking, Problem, ReadOptions, UnroundedRanking } from "./types.ts";
+import type { LiveRanking, Problem, ReadOptions, ShownOptions, UnroundedRanking } from "./types.ts";
 
-export interface LiveOptions extends ReadOptions {
+export interface LiveOptions extends ReadOptions, ShownOptions {
   /** The number of lines: 10 (the default), 25, 50 or 100. */
   limit?: 10 | 25 | 50 | 100 | undefined;
   /** How often the service reads the ranking; by default `1s`. */

@@ -1,13 +1,13 @@
 // The periods of a board with a season.
 
 import type { Board } from "./board.ts";
-import type { Decimals, Read, ReadOptions, Schemas } from "./types.ts";
+import type { Decimals, Read, ReadOptions, Schemas, ShownOptions } from "./types.ts";
 
 export type Periods<D extends Decimals = "number"> = Read<Schemas["PeriodList"], D>;
 
 export type ClosedPeriod = Schemas["ClosedPeriod"];
 
-export interface PeriodsOptions extends Pick<ReadOptions, "by" | "signal"> {
+export interface PeriodsOptions extends Pick<ReadOptions, "by" | "signal">, ShownOptions {
   /** Whether only periods are wanted in which nothing counts any more: false. */
   final?: boolean | undefined;
   /** The name of a period: only those after it, which the board need not have any more. */

@@ -30,6 +30,24 @@ export interface components {
         };
         /** @description A line of contents: the first, one with contents, or the last. */
         AnyLine: components["schemas"]["ContentsHeader"] | components["schemas"]["ContentsLine"] | components["schemas"]["ContentsEnd"];
+        /** @description A batch of subjects. */
+        AttributesBatch: {
+            /** @description The subjects. One that does not match this schema is rejected on its own. */
+            subjects: components["schemas"]["AttributesChange"][];
+        };
+        /** @description A single subject or a batch. */
+        AttributesBody: components["schemas"]["AttributesChange"] | components["schemas"]["AttributesBatch"];
+        /** @description Attributes to merge with those of a subject. */
+        AttributesChange: {
+            /** @description Attributes to merge with those of the subject: null removes one. At most 32, and with those that are there 1,024 bytes. Null instead of the object removes all. */
+            attributes: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
+        };
         /** @description The result of an audit. */
         Audit: {
             /** @description The name of the board. */
@@ -210,6 +228,8 @@ export interface components {
         };
         /** @description A definition with all defaults, and the slots that it leads to. */
         CanonicalDefinition: {
+            /** @description The board that keeps the attributes of the subjects. Absent if it keeps them itself. */
+            attributes?: string;
             /** @description The name of the board. */
             board: string;
             /**
@@ -322,6 +342,10 @@ export interface components {
          *     period, and subjects are removed from the lines of final ones only.
          */
         ChangedRow: {
+            /** @description The attributes of the subject that are asked for, in the order of their names: any JSON values but null. Empty if it has none. Absent without the parameter `attributes`. */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int64
              * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
@@ -430,6 +454,11 @@ export interface components {
         /** @description A line with a part of the contents of one track. It has one of the lists, or `events`. */
         ContentsLine: {
             /**
+             * @description Subjects with their attributes, which the lines before those of the tracks have. A subject of the importing board
+             *     that has some keeps them.
+             */
+            attributes?: Record<string, never>[][];
+            /**
              * @description Starts of slots, each with the number of items counted in it before the first data was read. An import ignores
              *     it.
              */
@@ -501,6 +530,11 @@ export interface components {
         };
         /** @description The definition of a board. */
         Definition: {
+            /**
+             * @description Board that keeps the attributes of the subjects, so that several boards show the same ones. It has no `BY`, and
+             *     names no other board itself. Default: the board keeps them itself.
+             */
+            attributes?: string;
             /**
              * @description `full` keeps one additional slot, so that the window never covers less than its length.
              * @enum {string}
@@ -648,6 +682,31 @@ export interface components {
             each_window?: components["schemas"]["WindowPreview"][];
             /** @description Whether a board with this name exists. If it does and `conflict` is null, it has this definition. */
             exists: boolean;
+        };
+        /** @description A page of the subjects that have attributes. */
+        DescribedPage: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The subjects, ordered by the bytes of key and subject. */
+            items: components["schemas"]["DescribedSubject"][];
+            /** @description Cursor of the next page; null on the last page. */
+            next: string | null;
+            /**
+             * Format: int64
+             * @description Number of subjects that have attributes, whatever `prefix` selects.
+             */
+            total: number;
+        };
+        /** @description A subject with its attributes. */
+        DescribedSubject: {
+            /** @description The attributes of the subject, in the order of their names: any JSON values but null. */
+            attributes: {
+                [key: string]: unknown;
+            };
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
         };
         /** @description How the scores of a ranking are distributed. */
         Distribution: components["schemas"]["RankingFrame"] & {
@@ -878,6 +937,8 @@ export interface components {
              *     - `invalid_value`: The value is missing, or not one that the metric of the board counts.
              *     - `missing_at`: A retraction or a sample has no `at`. Over all time only a retraction of an event needs it.
              *     - `retraction_unsupported`: The metric does not support retractions: MIN, MAX, LAST and APPROX_COUNT_DISTINCT do not.
+             *     - `invalid_attributes`: The attributes are not a JSON object of attributes, are too many or too long, or are sent with a token or a key that everybody can read.
+             *     - `attributes_not_set`: The item was counted, and its attributes could not be set.
              *     - `invalid_sample`: The element of the batch is not a sample, or repeats a field.
              *     - `invalid_event`: The element of the batch is not an event, repeats a field, or has too many fields.
              *     - `invalid_type`: The event type is missing, not a string, empty, longer than 128 bytes, or contains control characters.
@@ -885,7 +946,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "board_damaged" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "board_damaged" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_attributes" | "attributes_not_set" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /** @description The missing or invalid field, if the reason is about a field. */
@@ -1231,6 +1292,10 @@ export interface components {
              * @description A time in RFC 3339 format, in UTC.
              */
             at?: string;
+            /** @description Attributes to merge with those of the subject: null removes one. At most 32, and with those that are there 1,024 bytes. */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
             /** @description Identifier of the item. Each board and subject counts an id once within the board's horizon (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours. */
@@ -1388,6 +1453,10 @@ export interface components {
         };
         /** @description A given subject with its score and ranks. */
         LookupEntry: {
+            /** @description The attributes of the subject that are asked for, in the order of their names: any JSON values but null. Empty if it has none. Absent without the parameter `attributes`. */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int64
              * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
@@ -1678,7 +1747,7 @@ export interface components {
             /** @description The board that the problem is about. */
             board?: string;
             /** @enum {string} */
-            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "unknown_source" | "source_behind" | "source_waits" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "successor_not_full" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
+            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "unknown_source" | "source_behind" | "source_waits" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "successor_not_full" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "no_attributes_board" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
             /**
              * Format: int64
              * @description The column of the error in the text of a metric, a rule or a line, from 1.
@@ -1775,6 +1844,10 @@ export interface components {
         };
         /** @description One line of a ranking. */
         RankingEntry: {
+            /** @description The attributes of the subject that are asked for, in the order of their names: any JSON values but null. Empty if it has none. Absent without the parameter `attributes`. */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /**
              * Format: int64
              * @description The rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
@@ -1869,6 +1942,8 @@ export interface components {
              * @description Number of items counted by this request.
              */
             accepted: number;
+            /** @description The first 1,000 items that were counted, and whose attributes were not set; absent if there are none. */
+            attributes_rejected?: components["schemas"]["Rejected"][];
             /**
              * Format: int64
              * @description Number of items not counted, because their `id` was counted before.
@@ -1913,6 +1988,8 @@ export interface components {
              *     - `invalid_value`: The value is missing, or not one that the metric of the board counts.
              *     - `missing_at`: A retraction or a sample has no `at`. Over all time only a retraction of an event needs it.
              *     - `retraction_unsupported`: The metric does not support retractions: MIN, MAX, LAST and APPROX_COUNT_DISTINCT do not.
+             *     - `invalid_attributes`: The attributes are not a JSON object of attributes, are too many or too long, or are sent with a token or a key that everybody can read.
+             *     - `attributes_not_set`: The item was counted, and its attributes could not be set.
              *     - `invalid_sample`: The element of the batch is not a sample, or repeats a field.
              *     - `invalid_event`: The element of the batch is not an event, repeats a field, or has too many fields.
              *     - `invalid_type`: The event type is missing, not a string, empty, longer than 128 bytes, or contains control characters.
@@ -1920,7 +1997,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "board_damaged" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "board_damaged" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_attributes" | "attributes_not_set" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /**
@@ -2394,6 +2471,10 @@ export interface components {
              * @description A time in RFC 3339 format, in UTC.
              */
             at?: string;
+            /** @description The attributes of the subject that are asked for, in the order of their names: any JSON values but null. Empty if it has none. Absent without the parameter `attributes`. */
+            attributes?: {
+                [key: string]: unknown;
+            };
             /** @description Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
             capped?: boolean;
             /**
@@ -2433,6 +2514,19 @@ export interface components {
             tie?: number | string;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
+        };
+        /** @description The attributes of a subject. */
+        SubjectAttributes: {
+            /** @description The attributes of the subject, in the order of their names: any JSON values but null. */
+            attributes: {
+                [key: string]: unknown;
+            };
+            /** @description The name of the board. */
+            board: string;
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
         };
         /** @description What the subject has now. */
         SubjectSet: {

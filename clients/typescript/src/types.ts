@@ -74,13 +74,25 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** Names of attributes: a list, a text with commas between them, or `*` for all. */
+export type AttributeNames = string | readonly string[];
+
+/** Attributes of a subject: their names, and values of JSON. A BigInt is sent as a number. */
+export type Attributes = Readonly<Record<string, unknown>>;
+
+/** What reads of lines may name. */
+export interface ShownOptions {
+  /** The attributes that each line is to have, such as `["name", "picture"]`; `*` for all. By default none. */
+  attributes?: AttributeNames | undefined;
+}
+
 /** What reads of a ranking may name. */
 export interface PeriodOptions extends ReadOptions {
   /** The name of the period, such as `2026-11`, on a board with a season; by default the current one. */
   period?: string | undefined;
 }
 
-export interface PageOptions extends PeriodOptions {
+export interface PageOptions extends PeriodOptions, ShownOptions {
   limit?: number | undefined;
   offset?: number | undefined;
   /** The `next` or `prev` of another page; not together with `offset`. */

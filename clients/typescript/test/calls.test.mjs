@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
+import { attributes } from "rolltop/attributes";
 import { distribution } from "rolltop/distribution";
 import { moderation } from "rolltop/moderation";
 import { closePeriod, periods } from "rolltop/periods";
@@ -19,6 +20,7 @@ for (const store of ["embedded", "redis"]) {
   describe(`calls on ${store}`, { skip: store === "redis" && !hasRedis }, () => {
     let redis, running, service;
     const rejected = [];
+    const unset = [];
     const errors = [];
 
     before(async () => {
@@ -32,6 +34,7 @@ for (const store of ["embedded", "redis"]) {
         url: running.url,
         batchMillis: 50,
         onRejected: (...args) => rejected.push(args),
+        onAttributesRejected: (...args) => unset.push(args),
         onError: (...args) => errors.push(args),
       });
       await service.board("likes").define({ metric: "COUNT(24h, like, post_id)", slot: "1h", windows: ["7d/6h"] });
@@ -219,6 +222,132 @@ for (const store of ["embedded", "redis"]) {
       assert.deepEqual(await names(moderated.frozen()), ["c/1"]);
       assert.equal((await moderated.unfreeze("c/1")).frozen, false);
       assert.equal((await moderated.freezeAll([{ subject: "b" }])).accepted, 1);
+    });
+
+    test("attributes are set, changed, listed and removed", async () => {
+      const board = service.board("people");
+      await board.define({ metric: "COUNT(24h, like, post_id)", slot: "1h" });
+      const people = attributes(board);
+      assert.deepEqual(await people.get("a/1"), {});
+      const picture = { url: "/a.png", sizes: [1, 2.5, null] };
+      assert.deepEqual(await people.set("a/1", { name: "Ann \u2028", picture, old: true }), { name: "Ann \u2028", picture, old: true });
+      assert.deepEqual(await people.change("a/1", { old: null, level: 12, huge: 12345678901234567890n }), {
+        huge: 12345678901234567890,
+        level: 12,
+        name: "Ann \u2028",
+        picture,
+      });
+      const text = await (await fetch(`${running.url}/v1/boards/people/subjects/a%2F1/attributes`)).text();
+      assert.match(text, /"huge":12345678901234567890,/);
+      await people.set("a/1", { name: "Ann" });
+      assert.deepEqual(await people.get("a/1"), { name: "Ann" });
+      await people.changeAll([
+        { subject: "b", attributes: { name: "Bob", born: new Date(0) } },
+        { subject: "b", attributes: { level: 2 } },
+        { subject: "c", attributes: { name: "Cid" } },
+        { subject: "c", attributes: null },
+      ]);
+      const bob = { born: "1970-01-01T00:00:00.000Z", level: 2, name: "Bob" };
+      assert.deepEqual(await all(people.list()), [
+        { subject: "a/1", attributes: { name: "Ann" } },
+        { subject: "b", attributes: bob },
+      ]);
+      assert.deepEqual(await all(people.list({ prefix: "b" })), [{ subject: "b", attributes: bob }]);
+      const receipt = await people.changeAll([{ subject: "d", attributes: { "no name": 1 } }, { subject: "a/1", attributes: {} }]);
+      assert.deepEqual([receipt.accepted, receipt.rejected[0].code], [1, "invalid_attributes"]);
+      await assert.rejects(people.set("a/1", { long: "x".repeat(2000) }), { code: "invalid_field", status: 422 });
+      await people.remove("a/1");
+      assert.deepEqual(await people.get("a/1"), {});
+    });
+
+    test("what JSON does not have is no attribute", async () => {
+      const board = service.board("people");
+      const people = attributes(board);
+      await people.set("e", { kept: 1 });
+      const cases = [
+        [{ kept: undefined }, "attributes.kept: undefined"],
+        [{ kept: NaN }, "attributes.kept: NaN"],
+        [{ kept: -Infinity }, "attributes.kept: -Infinity"],
+        [{ kept: () => 1 }, "attributes.kept: "],
+        [{ kept: Symbol("s") }, "attributes.kept: Symbol"],
+        [{ kept: { inner: [1, undefined] } }, "attributes.kept.inner\\[1\\]: undefined"],
+        [{ kept: [, 1] }, "attributes.kept\\[0\\]: undefined"],
+        [{ kept: new Map([["a", 1]]) }, "attributes.kept: \\[object Map\\]"],
+        [{ kept: new Date(NaN) }, "attributes.kept: Invalid Date"],
+        [null, "attributes must be an object"],
+        [["kept"], "attributes must be an object"],
+        ["kept", "attributes must be an object"],
+      ];
+      for (const [given, expected] of cases) {
+        const refused = { name: "TypeError", message: new RegExp(`^${expected}`) };
+        await assert.rejects(people.set("e", given), refused);
+        await assert.rejects(people.change("e", given), refused);
+        if (given !== null) await assert.rejects(people.changeAll([{ subject: "e", attributes: given }]), refused);
+        assert.throws(() => board.add("e", 1, { attributes: given }), refused);
+      }
+      assert.deepEqual(await people.get("e"), { kept: 1 });
+      assert.equal((await board.subject("e")).score, 0);
+    });
+
+    test("attributes are shown beside lines, and set with items", async () => {
+      const board = service.board("shown", { coalesce: true });
+      await board.define({ metric: "COUNT(24h, like, post_id)", slot: "1h" });
+      const [wanted, name] = [{ attributes: ["name", "picture"] }, "Ann"];
+      board.add("a", 3, { attributes: { name, level: 1 } });
+      board.add("b", 2);
+      board.add("b", -1);
+      await attributes(board).set("c", { long: "x".repeat(900) });
+      board.add("c", 1, { attributes: { other: "x".repeat(900) }, id: "c-1" });
+      await service.flush();
+      assert.deepEqual(unset.map(([{ board, increment }, code]) => [board, increment.id, code]), [["shown", "c-1", "invalid_attributes"]]);
+      assert.equal((await board.subject("c")).score, 1);
+      await board.remove("c");
+      board.add("c", 1, { attributes: { "no name": 1 }, id: "c-2" });
+      await service.flush();
+      assert.deepEqual([rejected.at(-1)[0].increment.id, rejected.at(-1)[1]], ["c-2", "invalid_attributes"]);
+      const shown = ({ items }) => items.map((line) => [line.subject, line.score, line.attributes]);
+      const expected = [["a", 3, { name }], ["b", 1, {}]];
+      assert.deepEqual(shown(await board.top(wanted)), expected);
+      assert.deepEqual(shown(await board.top()), [["a", 3, undefined], ["b", 1, undefined]]);
+      assert.deepEqual(shown(await board.top({ attributes: [] })), [["a", 3, undefined], ["b", 1, undefined]]);
+      assert.deepEqual((await board.top({ attributes: "*" })).items[0].attributes, { level: 1, name });
+      assert.deepEqual(shown({ items: await all(board.lines({ ...wanted, limit: 1 })) }), expected);
+      assert.deepEqual(shown({ items: await all(board.export({ ...wanted, piece: 1 })) }), expected);
+      assert.deepEqual((await board.lookup(["a", "no"], wanted)).items.map((line) => line.attributes), [{ name }, {}]);
+      assert.deepEqual((await board.subject("a", { attributes: "name,level" })).attributes, { level: 1, name });
+      assert.deepEqual(shown(await board.neighbors("a", wanted)), expected);
+      const rankings = board.live(wanted);
+      assert.deepEqual(shown((await rankings.next()).value), expected);
+      await attributes(board).set("b", { name: "Bob", score: 1.5, count: 7, value: 12345678901234567890n });
+      assert.deepEqual(shown((await rankings.next()).value), [["a", 3, { name }], ["b", 1, { name: "Bob" }]]);
+      await rankings.return();
+
+      await service.board("genres").define({ metric: "COUNT(24h, play, song BY genre)", slot: "1h" });
+      const genres = service.board("genres");
+      genres.add("s", 1, { by: "jazz", attributes: { name: "So What" } });
+      await service.flush();
+      assert.deepEqual(await attributes(genres).get("s", { by: "jazz" }), { name: "So What" });
+      assert.deepEqual(await attributes(genres).get("s", { by: "rock" }), {});
+      assert.deepEqual((await genres.best(["jazz"], wanted)).rankings[0].items[0].attributes, { name: "So What" });
+      assert.deepEqual(await all(attributes(genres).list({ prefix: "ja" })), [{ by: "jazz", subject: "s", attributes: { name: "So What" } }]);
+
+      await service.board("years").define({ metric: "COUNT(all, play, song)", season: { every: "1y" }, attributes: "shown" });
+      service.board("years").add("a");
+      await service.flush();
+      assert.deepEqual((await periods(service.board("years"), wanted)).items[0].winners[0].attributes, { name });
+    });
+
+    // Node 20 does not tell the text of numbers.
+    const tellsTexts = JSON.parse("1", (_, __, context) => context?.source) === "1";
+    test("with exact decimals, attributes are what they are", { skip: !tellsTexts }, async () => {
+      const exact = rolltop({ url: running.url, decimals: "string" });
+      const board = exact.board("shown");
+      await attributes(board).set("b", { score: 1.5, count: { from: 7 }, value: 12345678901234567890n });
+      const [, line] = (await board.top({ attributes: "*" })).items;
+      const expected = { score: 1.5, count: { from: 7 }, value: "12345678901234567890" };
+      assert.deepEqual([line.score, line.attributes], ["1", expected]);
+      assert.deepEqual(await attributes(board).get("b"), expected);
+      await exact.close();
     });
 
     test("the distribution of scores", async () => {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { rolltop } from "rolltop";
+import { attributes } from "rolltop/attributes";
 import { follow } from "rolltop/feeds";
 import { Running, until } from "./service.mjs";
 
@@ -46,6 +47,31 @@ test("views share a stream, and follow their boards", async (t) => {
   await until(() => requests[0].signal.aborted, "the end of the stream");
   assert.equal(requests.length, 1);
   assert.ok(states.includes("live"));
+});
+
+test("views have attributes, on the stream and in polls", async (t) => {
+  await service.board("people").define({ metric: "COUNT(all, sale, seller)", season: { every: "1y" } });
+  service.board("people").add("a", 1, { attributes: { name: "Ann", level: 1 } });
+  service.board("tags").add("a", 1, { by: "c,d", attributes: { name: "Cid" } });
+  await service.flush();
+  const { name: period } = (await service.board("people").status()).period;
+  const wanted = [
+    { board: "people", attributes: "name,picture" },
+    { board: "people", attributes: "*" },
+    { board: "people", attributes: "" },
+    { board: "people", attributes: "name,picture", period },
+    { board: "tags", attributes: "name", by: "c,d" },
+  ];
+  const views = wanted.map((one) => follow(running.url, { limit: 10, ...one }, () => {}));
+  t.after(() => views.forEach(({ stop }) => stop()));
+  const shown = () => views.map(({ view }) => view.page?.items[0]?.attributes);
+  await until(() => views.every(({ view }) => view.page), "the pages");
+  const [name, all] = [{ name: "Ann" }, { level: 1, name: "Ann" }];
+  assert.deepEqual(shown(), [name, all, undefined, name, { name: "Cid" }]);
+  assert.deepEqual(views.map(({ view }) => view.state), ["live", "live", "live", "polling", "live"]);
+  await attributes(service.board("people")).change("a", { name: "Eve" });
+  await until(() => shown()[0].name === "Eve" && shown()[1].name === "Eve", "the change");
+  assert.deepEqual(shown().slice(0, 3), [{ name: "Eve" }, { level: 1, name: "Eve" }, undefined]);
 });
 
 test("a view that cannot be read says why, and others go on", async (t) => {

@@ -1,6 +1,7 @@
 // Checked by tsc only: what the types of the package allow, and what they do not.
 
 import { rolltop, RolltopError } from "rolltop";
+import { attributes } from "rolltop/attributes";
 import { distribution } from "rolltop/distribution";
 import { follow } from "rolltop/feeds";
 import { closePeriod, periods } from "rolltop/periods";
@@ -47,6 +48,18 @@ await board.subject("post-1", { period: "2026-11" });
 (await exact.board("x").top()).items[0]?.tier satisfies string | undefined;
 await setTiers(exact.board("x"), (await tiers(exact.board("x"))).tiers);
 (await setTiers(board, [{ name: "gold", top: 5 }])).tiers[0]?.score satisfies number | undefined;
+const people = attributes(exact.board("x"));
+await people.set("post-1", { name: "Ann", tags: ["a"], level: 12n });
+(await people.change("post-1", { level: null }, { by: ["se"] }))["name"] satisfies unknown;
+(await people.changeAll([{ subject: "post-1", attributes: null }])).accepted satisfies number;
+for await (const { subject, attributes } of people.list({ prefix: "post-" })) void [subject satisfies string, attributes["name"]];
+(await exact.board("x").top({ attributes: ["name", "picture"] })).items[0]?.attributes?.["name"] satisfies unknown;
+for await (const ranking of board.live({ attributes: "*" })) ranking.items[0]?.attributes satisfies object | undefined;
+await board.add("post-1", 1, { attributes: { name: "Ann" } });
+// @ts-expect-error the attributes are missing
+await people.changeAll([{ subject: "post-1" }]);
+// @ts-expect-error a window has no lines
+await board.count("post-1", { attributes: "name" });
 (await distribution(board)).percentiles[0]?.score satisfies number | null | undefined;
 
 (await board.define({ metric: "COUNT(24h, like, post_id)" }, { dryRun: true })).exists satisfies boolean;

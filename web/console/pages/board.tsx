@@ -72,7 +72,7 @@ export function Board({ name }: { name: string }) {
   const period = board?.period && isOne && asked.period !== board.period.name ? asked.period : null;
   const chosen: Chosen = { ...asked, window: further && further !== tabs[0] ? further.length : null, period };
   const live = useLive(isOne && !isUnknown && period === null ? chosen : null, limit);
-  const past = usePolled<RankingPage>(period === null ? null : readPath(chosen, `/rankings?limit=${limit}`), SLOW);
+  const past = usePolled<RankingPage>(period === null ? null : readPath(chosen, `/rankings?limit=${limit}&attributes=name`), SLOW);
   /** The number of subjects that were removed with the key. */
   const removed = useSignal<number | null>(null);
   const next = pace(status);
@@ -123,6 +123,9 @@ export function Board({ name }: { name: string }) {
   return (
     <>
       <Title chosen={chosen} metric={board.metric}>
+        {board.attributes !== undefined && (
+          <p class="small">Attributes of its subjects are those of the board <a href={href(...pageOf({ board: board.attributes, window: null, by: null, period: null }))}>{board.attributes}</a>.</p>
+        )}
         <div role="status">
           {removed.value !== null && <p>The key was removed with {counted(removed.value, "subject")}. New events count again.</p>}
         </div>

@@ -50,6 +50,7 @@ const LABELS: Record<string, string> = {
   max_keys: "Most keys with a ranking",
   season: "Totals begin again",
   movement: "Lines show the rank of",
+  attributes: "Attributes of subjects are those of the board",
 };
 
 /** The earlier times whose ranks lines can show. */
@@ -104,6 +105,7 @@ function Form() {
   const decimals = useSignal("0");
   const maxKeys = useSignal("");
   const movement = useSignal("");
+  const keeper = useSignal("");
   const season = useSignal({ every: "", grace: "", archive: "" });
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<RolltopError | null>(null);
@@ -131,6 +133,7 @@ function Form() {
       : {}),
     // A board with keys compares with no earlier time.
     ...(hasKeys || movement.value === "" ? {} : { movement: movement.value }),
+    ...(keeper.value.trim() === "" ? {} : { attributes: keeper.value.trim() }),
   };
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
@@ -270,8 +273,8 @@ function Form() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season", "movement"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
-          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}{!hasKeys && ", movement"}</summary>
+        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season", "movement", "attributes"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
+          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}{!hasKeys && ", movement"}, attributes</summary>
           <fieldset>
             <legend class="hidden">More</legend>
             <Field label={<>Further windows, each with its slot, such as <code>1h/1m, 7d/6h, all</code></>} error={errorOf("windows")} isWide>
@@ -319,6 +322,9 @@ function Form() {
                 )}
               </Field>
             )}
+            <Field label={LABELS["attributes"]} error={errorOf("attributes")}>
+              {(attributes) => <input {...attributes} {...CODE} placeholder="this one" value={keeper.value} onInput={(event) => (keeper.value = event.currentTarget.value)} />}
+            </Field>
             {hasKeys && (
               <Field label={LABELS["max_keys"]} error={errorOf("max_keys")}>
                 {(attributes) => <input {...attributes} type="number" min="1" placeholder="1000000" value={maxKeys.value} onInput={(event) => (maxKeys.value = event.currentTarget.value)} />}

@@ -3,6 +3,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { formatted, type Num } from "../../widget/numbers.ts";
 import { boardPath, isAddressable } from "../api.ts";
+import { Attributes, nameOf } from "../attributes.tsx";
 import { chosenOf, pageOf, subjectPath, titleOf } from "../chosen.ts";
 import { duration, mannerOf, now, time, type Manner } from "../clock.ts";
 import { may } from "../key.ts";
@@ -29,9 +30,9 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
   const board = usePolled<BoardStatus>(boardPath(name), 5_000);
   const status: WindowStatus | null = board.data.value?.each_window?.find((each) => each.length === window) ?? board.data.value;
   const every = Math.min(Math.max((millis(status?.slot ?? null) ?? 6_000) / 3, 700), 3_000);
-  const standing = usePolled<Standing>(isAskable ? subjectPath(chosen, subject) : null, every);
+  const standing = usePolled<Standing>(isAskable ? subjectPath(chosen, subject, "?attributes=name") : null, every);
   const isListed = board.data.value?.ranked === true && standing.data.value?.rank != null;
-  const around = usePolled<Neighbors>(isListed ? subjectPath(chosen, subject, `/neighbors?radius=${RADIUS}`) : null, 60_000);
+  const around = usePolled<Neighbors>(isListed ? subjectPath(chosen, subject, `/neighbors?radius=${RADIUS}&attributes=name`) : null, 60_000);
   // Together with the score, so that both tell the same.
   useSignalEffect(() => {
     if (standing.data.value) around.refresh();
@@ -39,6 +40,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
   /** From what it was removed. */
   const removed = useSignal<string | null>(null);
   const found = standing.data.value;
+  const shownName = nameOf(found?.attributes);
   const problem = standing.problem.value ?? board.problem.value;
   // A removal is one from all windows and periods.
   const ways: [string, string][] = [["Remove", subjectPath({ ...chosen, window: null, period: null }, subject)]];
@@ -51,6 +53,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
           {by !== null && <> in <a href={href(...pageOf({ ...chosen, by: null }))}>{name}</a></>}
         </nav>
         <Heading title={`${subject} in ${titleOf(chosen)}`}><Name of={subject} /></Heading>
+        {shownName !== null && <p class="name"><Name of={shownName} /></p>}
         {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}{period && <>, period {period}</>}</p>}
         <div role="status">{removed.value !== null && <p><Name of={subject} /> was removed from {removed.value}. New events count again.</p>}</div>
       </div>
@@ -62,6 +65,9 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
           <h2 id="around">Neighbors in the ranking</h2>
           <Ranking lines={around.data.value.items} board={board.data.value} chosen={chosen} marked={subject} label={`Ranking around ${subject}`} />
         </section>
+      )}
+      {isAskable && found && board.data.value && (
+        <Attributes board={board.data.value} chosen={chosen} subject={subject} onChange={standing.refresh} />
       )}
       {canChange && may("manage", name) && isAskable && found && board.data.value && (
         <Moderation chosen={chosen} subject={subject} isRanked={board.data.value.ranked} onChange={standing.refresh} />

@@ -16,11 +16,12 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Amount, Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
+from .calls import Amount, Call, InKeys, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page, Shown
 from .client import PIECE, Board, Rolltop
 from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
+from .numbers import print_item
 from .pauses import pause
 from .queue import Batching, Queue, Waiting, new_id
 from .way import STREAM_TIMEOUT, Way, answer, connecting, next_pause, parsed, printed, stream_headers
@@ -330,7 +331,7 @@ class AsyncBoard:
         **more: Unpack[Item],
     ) -> schema.Receipt:
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return await self._client._call(Call("POST", self._way.path, {"period": period}, item))
+        return await self._client._call(Call("POST", self._way.path, {"period": period}, print_item(item).encode()))
 
     @property
     def delivery(self) -> Delivery:
@@ -354,7 +355,7 @@ class AsyncBoard:
             wanted["cursor"] = page["next"]
             wanted.pop("offset", None)
 
-    async def export(self, **options: Unpack[InPeriod]) -> AsyncIterator[schema.RankingEntry]:
+    async def export(self, **options: Unpack[Shown]) -> AsyncIterator[schema.RankingEntry]:
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
             lines, end = await self._client._export_piece(calls.top(self.name, wanted))
@@ -408,17 +409,17 @@ class AsyncBoard:
                 following.exception()  # or it is logged that nobody has seen it
 
     async def lookup(
-        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InPeriod]
+        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[Shown]
     ) -> schema.LookupResult:
         return await self._client._call(calls.lookup(self.name, subjects, ranks, options))
 
-    async def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InRanking]) -> schema.Rankings:
+    async def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InKeys]) -> schema.Rankings:
         return await self._client._call(calls.best(self.name, keys, limit, options))
 
-    async def subject(self, name: str, **options: Unpack[InPeriod]) -> schema.Standing:
+    async def subject(self, name: str, **options: Unpack[Shown]) -> schema.Standing:
         return await self._client._call(calls.subject(self.name, name, options))
 
-    async def neighbors(self, name: str, radius: int = 5, **options: Unpack[InPeriod]) -> schema.Neighbors:
+    async def neighbors(self, name: str, radius: int = 5, **options: Unpack[Shown]) -> schema.Neighbors:
         return await self._client._call(calls.neighbors(self.name, name, radius, options))
 
     async def count(self, name: str, **options: Unpack[Over]) -> schema.WindowValue:
@@ -487,6 +488,32 @@ class AsyncBoard:
 
     def frozen(self, prefix: str = "", *, by: str | None = None) -> AsyncIterator[schema.ModeratedSubject]:
         return self._moderated("frozen", prefix, by)
+
+    async def attributes(self, subject: str, *, by: str | None = None) -> dict[str, Any]:
+        return (await self._client._call(calls.attributes(self.name, subject, by)))["attributes"]
+
+    async def set_attributes(
+        self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
+    ) -> dict[str, Any]:
+        call = calls.change_attributes("PUT", self.name, subject, attributes, by)
+        return (await self._client._call(call))["attributes"]
+
+    async def change_attributes(
+        self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
+    ) -> dict[str, Any]:
+        call = calls.change_attributes("PATCH", self.name, subject, attributes, by)
+        return (await self._client._call(call))["attributes"]
+
+    async def remove_attributes(self, subject: str, *, by: str | None = None) -> None:
+        await self._client._call(calls.remove_attributes(self.name, subject, by))
+
+    async def describe_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        return await self._client._call(calls.describe_all(self.name, subjects))
+
+    async def described(self, prefix: str = "") -> AsyncIterator[schema.DescribedSubject]:
+        async for page in self._pages(lambda cursor: calls.described(self.name, prefix, cursor)):
+            for item in page["items"]:
+                yield item
 
     async def _moderated(self, what: str, prefix: str, by: str | None) -> AsyncIterator[schema.ModeratedSubject]:
         async for page in self._pages(lambda cursor: calls.moderated(self.name, what, prefix, by, cursor)):

@@ -10,12 +10,14 @@ from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
 from . import schema
-from .numbers import exact, plain, print_object
+from .numbers import exact, plain, print_attributes, print_item, print_object
 
 T = TypeVar("T")
 # A text is the number that is written in it, exactly.
 Amount: TypeAlias = str | int | Decimal | float
-Page = TypeVar("Page", schema.KeyPage, schema.ModeratedPage)
+Page = TypeVar("Page", schema.KeyPage, schema.ModeratedPage, schema.DescribedPage)
+# Names of attributes: a list, a text with commas between them, or `*` for all.
+Names: TypeAlias = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,13 @@ class Call(Generic[T]):
     is_repeatable: bool = True
 
     def query(self) -> dict[str, str]:
-        return {name: _text(value) for name, value in self.params.items() if value is not None}
+        # The service takes no empty list of names.
+        return {name: _text(value) for name, value in self.params.items() if value not in (None, [], ())}
 
 
 def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -52,7 +57,13 @@ class InPeriod(InRanking, total=False):
     period: str
 
 
-class InPage(InPeriod, total=False):
+class Shown(InPeriod, total=False):
+    """Also `attributes`, the names of those that each line has, such as `["name", "picture"]`, or `*` for all."""
+
+    attributes: Names
+
+
+class InPage(Shown, total=False):
     """`limit` lines from `offset` or `cursor` on."""
 
     limit: int
@@ -61,26 +72,34 @@ class InPage(InPeriod, total=False):
 
 
 class InLive(InRanking, total=False):
-    """`limit` lines, read once in each `interval`."""
+    """`limit` lines, read once in each `interval`, each with these `attributes`."""
 
     limit: Literal[10, 25, 50, 100]
     interval: Literal["1s", "5s", "15s", "1m"]
+    attributes: Names
+
+
+class InKeys(InRanking, total=False):
+    """Also `attributes`, the names of those that each line has, or `*` for all."""
+
+    attributes: Names
 
 
 class InPeriods(TypedDict, total=False):
     """Which periods: only those that are `final`, only those `after` the one of this name, `limit` of them; with
-    `winners` lines each, on boards with BY those of the key `by`."""
+    `winners` lines each, on boards with BY those of the key `by`, each with these `attributes`."""
 
     final: bool
     after: str
     limit: int
     winners: int
     by: str
+    attributes: Names
 
 
 class Item(TypedDict, total=False):
     """More about an increment: `by`, its key; `tie_break`, the second key that some boards need; `at`, its time (RFC 3339, or a `datetime` with a time zone); `id`, if it
-    has one of its own; `value` in place of an amount; `retract`, to take it back."""
+    has one of its own; `value` in place of an amount; `retract`, to take it back; `attributes` to merge with those of the subject."""
 
     by: str
     at: str | datetime
@@ -88,6 +107,7 @@ class Item(TypedDict, total=False):
     value: str | int | Decimal | float | bool
     tie_break: int
     retract: bool
+    attributes: Mapping[str, object]
 
 
 class Over(InRanking, total=False):
@@ -144,6 +164,9 @@ def _checked(name: str, value: Any) -> object:
         return value if isinstance(value, float) else number
     if name == "retract" and isinstance(value, bool):
         return value
+    if name == "attributes":
+        print_attributes(value)
+        return dict(value)
     if name == "at" and isinstance(value, datetime):
         if value.utcoffset() is None:
             raise ValueError("at: a datetime needs a time zone, such as datetime.now(timezone.utc)")
@@ -159,19 +182,19 @@ def top(board: str, options: InPage | InLive) -> Call[schema.Ranking]:
     return Call("GET", of_board(board, "rankings"), options)
 
 
-def lookup(board: str, subjects: Iterable[str], ranks: bool, options: InPeriod) -> Call[schema.LookupResult]:
+def lookup(board: str, subjects: Iterable[str], ranks: bool, options: Shown) -> Call[schema.LookupResult]:
     return Call("POST", of_board(board, "rankings", "lookup"), options, {"subjects": list(subjects), "ranks": ranks})
 
 
-def best(board: str, keys: Iterable[str], limit: int, options: InRanking) -> Call[schema.Rankings]:
+def best(board: str, keys: Iterable[str], limit: int, options: InKeys) -> Call[schema.Rankings]:
     return Call("POST", of_board(board, "rankings", "by"), options, {"keys": list(keys), "limit": limit})
 
 
-def subject(board: str, name: str, options: InPeriod) -> Call[schema.Standing]:
+def subject(board: str, name: str, options: Shown) -> Call[schema.Standing]:
     return Call("GET", of_board(board, "subjects", name), options)
 
 
-def neighbors(board: str, name: str, radius: int, options: InPeriod) -> Call[schema.Neighbors]:
+def neighbors(board: str, name: str, radius: int, options: Shown) -> Call[schema.Neighbors]:
     return Call("GET", of_board(board, "subjects", name, "neighbors"), {"radius": radius, **options})
 
 
@@ -259,6 +282,30 @@ def moderate_all(board: str, what: str, subjects: Iterable[Mapping[str, object]]
 
 def moderated(board: str, what: str, prefix: str, by: str | None, cursor: str | None) -> Call[schema.ModeratedPage]:
     return Call("GET", of_board(board, what), {"prefix": prefix, "by": by, "cursor": cursor, "limit": 1000})
+
+
+def attributes(board: str, name: str, by: str | None) -> Call[schema.SubjectAttributes]:
+    return Call("GET", of_board(board, "subjects", name, "attributes"), {"by": by})
+
+
+def change_attributes(
+    method: Literal["PUT", "PATCH"], board: str, name: str, attributes: Mapping[str, object], by: str | None
+) -> Call[schema.SubjectAttributes]:
+    body = print_attributes(attributes).encode()
+    return Call(method, of_board(board, "subjects", name, "attributes"), {"by": by}, body)
+
+
+def remove_attributes(board: str, name: str, by: str | None) -> Call[schema.SubjectAttributes]:
+    return Call("DELETE", of_board(board, "subjects", name, "attributes"), {"by": by})
+
+
+def describe_all(board: str, subjects: Iterable[Mapping[str, object]]) -> Call[schema.ModerationReceipt]:
+    printed = ",".join(print_item(subject) for subject in subjects)
+    return Call("POST", of_board(board, "attributes"), body=f'{{"subjects":[{printed}]}}'.encode())
+
+
+def described(board: str, prefix: str, cursor: str | None) -> Call[schema.DescribedPage]:
+    return Call("GET", of_board(board, "attributes"), {"prefix": prefix or None, "cursor": cursor, "limit": 1000})
 
 
 def boards() -> Call[schema.BoardList]:

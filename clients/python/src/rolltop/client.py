@@ -17,10 +17,11 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Amount, Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
+from .calls import Amount, Call, InKeys, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page, Shown
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
+from .numbers import print_item
 from .pauses import pause
 from .queue import Batching, new_id
 from .sender import Sender
@@ -253,7 +254,8 @@ if hasattr(os, "register_at_fork"):
 class Board:
     """A board of a service, from `Rolltop.board`. Options of reads: `window`, on a board with several windows; `by`,
     the key, on a board with BY; `of`, `next` or `previous`, for the other edition; `period`, the name of a period, on a
-    board with a season, which `live`, `count`, `best` and `keys` do not take."""
+    board with a season, which `live`, `count`, `best` and `keys` do not take; `attributes`, the names of attributes that
+    each line is to have, such as `["name", "picture"]`, or `*` for all, of what returns lines, and of `subject`."""
 
     def __init__(self, client: Rolltop, name: str, way: Way[Sender]) -> None:
         self._client, self.name, self._way = client, name, way
@@ -265,7 +267,7 @@ class Board:
         wait for the service, but for room if as many items wait as may. Returns False if it was dropped. More: `by`,
         the key, on a board with BY; `at`, its time, by default that of its arrival; `id`, by which it counts once, by
         default a random one; `value` in place of an amount, for AVG, MIN, MAX and LAST; `retract=True`, to take an
-        item back.
+        item back; `attributes`, to merge with those of the subject after the item was counted, in which None removes one.
         """
         return self._client._sender(self._way).add(calls.item(subject, amount, more))
 
@@ -281,7 +283,7 @@ class Board:
         late, is in its `rejected`, or raises `RolltopError` if it is not valid. It is sent again with the same id. With
         `period` it counts in that period or not at all, on a board with a season."""
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return self._client._call(Call("POST", self._way.path, {"period": period}, item))
+        return self._client._call(Call("POST", self._way.path, {"period": period}, print_item(item).encode()))
 
     @property
     def delivery(self) -> Delivery:
@@ -308,7 +310,7 @@ class Board:
             wanted["cursor"] = page["next"]
             wanted.pop("offset", None)
 
-    def export(self, **options: Unpack[InPeriod]) -> Iterator[schema.RankingEntry]:
+    def export(self, **options: Unpack[Shown]) -> Iterator[schema.RankingEntry]:
         """Reads the whole ranking in large pieces, each of which is repeated after an error."""
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
@@ -339,20 +341,20 @@ class Board:
             attempt += 1
 
     def lookup(
-        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InPeriod]
+        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[Shown]
     ) -> schema.LookupResult:
         """Reads score and rank of up to 200 subjects, or the scores of up to 1,000 without ranks."""
         return self._client._call(calls.lookup(self.name, subjects, ranks, options))
 
-    def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InRanking]) -> schema.Rankings:
+    def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InKeys]) -> schema.Rankings:
         """Reads the first lines of the rankings of up to 100 keys."""
         return self._client._call(calls.best(self.name, keys, limit, options))
 
-    def subject(self, name: str, **options: Unpack[InPeriod]) -> schema.Standing:
+    def subject(self, name: str, **options: Unpack[Shown]) -> schema.Standing:
         """Reads score and rank of a subject, and what it has in each slot. The rank is None if it has none."""
         return self._client._call(calls.subject(self.name, name, options))
 
-    def neighbors(self, name: str, radius: int = 5, **options: Unpack[InPeriod]) -> schema.Neighbors:
+    def neighbors(self, name: str, radius: int = 5, **options: Unpack[Shown]) -> schema.Neighbors:
         """Reads the line of a subject and `radius` lines before and after it."""
         return self._client._call(calls.neighbors(self.name, name, radius, options))
 
@@ -452,6 +454,40 @@ class Board:
     def frozen(self, prefix: str = "", *, by: str | None = None) -> Iterator[schema.ModeratedSubject]:
         """Reads the frozen subjects, as `hidden` reads the hidden ones."""
         return self._moderated("frozen", prefix, by)
+
+    def attributes(self, subject: str, *, by: str | None = None) -> dict[str, Any]:
+        """Reads the attributes of a subject, such as its name; an empty dictionary if it has none. `by` is the key, if the board
+        that keeps them has BY."""
+        return (self._client._call(calls.attributes(self.name, subject, by)))["attributes"]
+
+    def set_attributes(
+        self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
+    ) -> dict[str, Any]:
+        """Sets all attributes of a subject in place of those that it has, and returns them. Needs the scope `write`."""
+        call = calls.change_attributes("PUT", self.name, subject, attributes, by)
+        return (self._client._call(call))["attributes"]
+
+    def change_attributes(
+        self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
+    ) -> dict[str, Any]:
+        """Sets these attributes of a subject, removes those that are None, and keeps the others. Returns all that it has then."""
+        call = calls.change_attributes("PATCH", self.name, subject, attributes, by)
+        return (self._client._call(call))["attributes"]
+
+    def remove_attributes(self, subject: str, *, by: str | None = None) -> None:
+        """Removes all attributes of a subject, and nothing else."""
+        self._client._call(calls.remove_attributes(self.name, subject, by))
+
+    def describe_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        """Changes the attributes of up to 100,000 subjects, such as `{"subject": "a", "attributes": {"name": "Ann"}}`, as
+        `change_attributes` does; None in place of the dictionary removes all of a subject."""
+        return self._client._call(calls.describe_all(self.name, subjects))
+
+    def described(self, prefix: str = "") -> Iterator[schema.DescribedSubject]:
+        """Reads the subjects that have attributes and begin with a text, with their attributes. Where the board that keeps them
+        has BY, the keys begin with it."""
+        for page in self._pages(lambda cursor: calls.described(self.name, prefix, cursor)):
+            yield from page["items"]
 
     def _moderated(self, what: str, prefix: str, by: str | None) -> Iterator[schema.ModeratedSubject]:
         for page in self._pages(lambda cursor: calls.moderated(self.name, what, prefix, by, cursor)):

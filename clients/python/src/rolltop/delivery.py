@@ -31,6 +31,8 @@ class Reports:
       this is logged.
     - `on_failed(items, error)`: items of a request that the service refuses as a whole, or that were given up. Without,
       this is logged, and `flush` and `close` raise the first one.
+    - `on_attributes_rejected(item, code, detail)`: an item that was counted, and whose attributes were not set. Without,
+      this is logged.
     - `give_up_after`: seconds for which a batch is sent again that certainly was not counted. By default for ever.
     - `unknown_for`: seconds for which a batch is sent again that may have been counted, because an answer was lost. It
       must be shorter than the board remembers ids (`ids.horizon` of its status), or the batch may count twice.
@@ -40,6 +42,7 @@ class Reports:
     on_failed: OnFailed | None = None
     give_up_after: float | None = None
     unknown_for: float = 1_200.0
+    on_attributes_rejected: OnRejected | None = None
 
 
 class Delivery:
@@ -83,6 +86,12 @@ class Delivery:
                 self._report(self.reports.on_rejected, waiting.item, code, detail)
             else:
                 log.warning("not counted: %s: %s (%s)", code, detail, waiting.item)
+        for refused in answer.get("attributes_rejected", ()):
+            item, code, detail = sent[refused["index"]].item, refused["code"], refused["detail"]
+            if self.reports.on_attributes_rejected:
+                self._report(self.reports.on_attributes_rejected, item, code, detail)
+            else:
+                log.warning("attributes not set: %s: %s (%s)", code, detail, item)
         return list(again.values())
 
     def fail(self, left: list[Waiting], error: RolltopError, *, is_raised: bool = True) -> None:

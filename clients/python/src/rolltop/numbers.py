@@ -74,6 +74,40 @@ def print_json(value: object) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
+def print_item(item: Mapping[str, object]) -> str:
+    """Returns an item as it is sent. Numbers in its attributes are numbers; elsewhere each `Decimal` is a text."""
+    if "attributes" not in item:
+        return _ENCODER.encode(item)
+    rest = _ENCODER.encode({name: value for name, value in item.items() if name != "attributes"})
+    attributes = item["attributes"]
+    printed = "null" if attributes is None else print_attributes(attributes)
+    return f"{rest[:-1]}{',' if len(rest) > 2 else ''}\"attributes\":{printed}}}"
+
+
+def print_attributes(attributes: object) -> str:
+    """Returns attributes as they are sent, with each number digit by digit. Raises `TypeError` or `ValueError`, with the
+    name of what is wrong, for what JSON does not have."""
+    if not isinstance(attributes, Mapping):
+        raise TypeError(f"attributes must be a dictionary, not {type(attributes).__name__}")
+    return _print_value("attributes", attributes)
+
+
+def _print_value(name: str, value: object) -> str:
+    if value is None or isinstance(value, bool | str):
+        return _ENCODER.encode(value)
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"{name}: a name must be a text, not {type(key).__name__}")
+        return "{" + ",".join(f"{_ENCODER.encode(k)}:{_print_value(f'{name}.{k}', v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(_print_value(f"{name}[{at}]", member) for at, member in enumerate(value)) + "]"
+    if not isinstance(value, Decimal | float) and not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: {type(value).__name__} is not JSON")
+    number = exact(value, name)
+    return float.__repr__(value) if isinstance(value, float) else plain(number)
+
+
 def print_object(members: Mapping[str, object]) -> str:
     """Returns a flat object in which each `Decimal` is a number: only items have texts in their place."""
     def text(value: object) -> str:

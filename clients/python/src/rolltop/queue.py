@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from .numbers import add, print_json
+from .numbers import add, print_item, print_json
 
 # The largest number of bytes of a batch with several items: half of what the service takes if it is not told otherwise.
 MAX_BYTES = 4 << 20
@@ -92,7 +92,7 @@ class Queue:
     def add(self, item: dict[str, Any], now: float) -> None:
         """Adds an item, with an id unless it has one. Raises `TypeError` or `ValueError` if it is not JSON."""
         stored = item if "id" in item else {**item, "id": new_id()}
-        waiting = Waiting(stored, print_json(stored), now)
+        waiting = Waiting(stored, print_item(stored).encode(), now)
         if self._may_combine(item):
             self._sums[_place(item)] = waiting
         self._waiting.append(waiting)

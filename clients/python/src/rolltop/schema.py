@@ -18,6 +18,12 @@ class AllKeysReceipt(TypedDict):
     subject: str
 
 
+class AttributesChange(TypedDict):
+    attributes: dict[str, Any] | None
+    by: NotRequired[str]
+    subject: str
+
+
 class AuditDifference(TypedDict):
     by: NotRequired[str]
     score: Number | None
@@ -66,6 +72,7 @@ class ChangedKey(TypedDict):
 ChangedRow = TypedDict(
     'ChangedRow',
     {
+        'attributes': NotRequired[dict[str, Any]],
         'from': NotRequired[int | None],
         'position': int,
         'rank': int,
@@ -86,6 +93,7 @@ class ClockSetting(TypedDict):
 
 
 class ContentsLine(TypedDict):
+    attributes: NotRequired[list[list[dict[str, Any]]]]
     before: NotRequired[list[list[int]]]
     by: NotRequired[list[str]]
     counters: NotRequired[list[list[dict[str, Any]]]]
@@ -104,6 +112,12 @@ class ContentsLine(TypedDict):
     sums: NotRequired[list[list[dict[str, Any]]]]
     track: int
     values: NotRequired[list[list[dict[str, Any]]]]
+
+
+class DescribedSubject(TypedDict):
+    attributes: dict[str, Any]
+    by: NotRequired[str]
+    subject: str
 
 
 class EditionChanges(TypedDict):
@@ -146,7 +160,7 @@ class EventBatch(TypedDict):
 
 class EventRejected(TypedDict):
     board: NotRequired[str]
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'board_damaged', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'board_damaged', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_attributes', 'attributes_not_set', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     field: NotRequired[str]
     index: NotRequired[int]
@@ -252,6 +266,7 @@ class ImportReceipt(TypedDict):
 class Increment(TypedDict):
     amount: NotRequired[Number]
     at: NotRequired[str]
+    attributes: NotRequired[dict[str, Any]]
     by: NotRequired[str]
     id: NotRequired[str]
     position: NotRequired[str | int]
@@ -307,6 +322,7 @@ class Lookup(TypedDict):
 LookupEntry = TypedDict(
     'LookupEntry',
     {
+        'attributes': NotRequired[dict[str, Any]],
         'from': NotRequired[int | None],
         'percentile': Number | None,
         'rank': int | None,
@@ -378,7 +394,7 @@ class Prior(TypedDict):
 
 class Problem(TypedDict):
     board: NotRequired[str]
-    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'unknown_source', 'source_behind', 'source_waits', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'successor_not_full', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
+    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'unknown_source', 'source_behind', 'source_waits', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'successor_not_full', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'no_attributes_board', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
     column: NotRequired[int]
     detail: str
     field: NotRequired[str]
@@ -403,6 +419,7 @@ GoneItem: TypeAlias = str
 RankingEntry = TypedDict(
     'RankingEntry',
     {
+        'attributes': NotRequired[dict[str, Any]],
         'from': NotRequired[int | None],
         'rank': int,
         'score': Number | None,
@@ -429,7 +446,7 @@ class Ready(Health):
 
 
 class Rejected(TypedDict):
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'board_damaged', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'board_damaged', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_attributes', 'attributes_not_set', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     index: NotRequired[int]
     line: NotRequired[int]
@@ -593,6 +610,13 @@ class SourceSent(TypedDict):
     repeated: int
 
 
+class SubjectAttributes(TypedDict):
+    attributes: dict[str, Any]
+    board: str
+    by: NotRequired[str]
+    subject: str
+
+
 class SubjectSet(TypedDict):
     as_of: str
     board: str
@@ -682,6 +706,13 @@ WindowQuery = TypedDict(
 )
 
 
+class AttributesBatch(TypedDict):
+    subjects: list[AttributesChange]
+
+
+AttributesBody: TypeAlias = AttributesChange | AttributesBatch
+
+
 class Audit(TypedDict):
     board: str
     damaged_sheets: NotRequired[list[str]]
@@ -695,6 +726,7 @@ class Audit(TypedDict):
 
 
 class CanonicalDefinition(TypedDict):
+    attributes: NotRequired[str]
     board: str
     cover: Literal['current', 'full']
     decimals: int
@@ -750,6 +782,7 @@ class DefinedBoard(CanonicalDefinition):
 
 
 class Definition(TypedDict):
+    attributes: NotRequired[str]
     cover: NotRequired[Literal['current', 'full']]
     decimals: NotRequired[int]
     dedupe: NotRequired[str]
@@ -787,6 +820,13 @@ class DefinitionPreview(CanonicalDefinition):
     dry_run: bool
     each_window: NotRequired[list[WindowPreview]]
     exists: bool
+
+
+class DescribedPage(TypedDict):
+    board: str
+    items: list[DescribedSubject]
+    next: str | None
+    total: int
 
 
 class EditionComparison(TypedDict):
@@ -994,6 +1034,7 @@ class Rankings(TypedDict):
 
 class Receipt(TypedDict):
     accepted: int
+    attributes_rejected: NotRequired[list[Rejected]]
     duplicates: int
     rejected: list[Rejected]
     rejected_counts: NotRequired[dict[str, int]]
@@ -1047,6 +1088,7 @@ Standing = TypedDict(
         'period': NotRequired[Period],
         'total': int | None,
         'at': NotRequired[str],
+        'attributes': NotRequired[dict[str, Any]],
         'capped': NotRequired[bool],
         'from': NotRequired[int | None],
         'hidden': NotRequired[bool],
