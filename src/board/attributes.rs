@@ -50,7 +50,7 @@ pub enum AttributeNames {
 #[derive(Clone, Debug)]
 pub struct ShownAttributes {
     /// Those that are asked for.
-    pub names: AttributeNames,
+    pub names: Arc<AttributeNames>,
     /// Those of the subjects that have some.
     pub of: HashMap<Subject, Attributes>,
 }

@@ -84,7 +84,7 @@ impl BoardTrack {
 
     /// Returns the same track, for reads whose lines show these attributes.
     #[must_use]
-    pub fn showing(self, names: Option<AttributeNames>) -> Self {
+    pub fn showing(self, names: Option<Arc<AttributeNames>>) -> Self {
         self.with_attributes(names.map(|names| Arc::new(ShownAttributes { names, of: HashMap::new() })))
     }
 

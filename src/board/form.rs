@@ -206,6 +206,7 @@ mod tests {
             season: serde_json::from_str(r#"{"every":"1mo"}"#).unwrap(),
             movement: Some(Movement::Day),
             starts: "2026-11-01T05:00".parse().ok(),
+            attributes: BoardName::parse("players").ok(),
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
         let written = serde_json::to_string(&definition).unwrap();

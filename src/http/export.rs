@@ -62,10 +62,10 @@ const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
 /// Returns an error if the attributes that are asked for cannot be columns.
 pub(super) fn check_columns(track: &BoardTrack) -> Result<(), Problem> {
     let Some(shown) = track.shown_attributes() else { return Ok(()) };
-    let is_taken = |name: &&Box<str>| CSV_HEADER.iter().chain(&["tie", "tier"]).any(|column| ***name == **column);
+    let is_taken = |name: &str| CSV_HEADER.iter().chain(&["tie", "tier"]).any(|column| name == *column);
     match shown.names.named() {
         [] => Err(Problem::field("attributes", "CSV has a column for each attribute, so 'attributes' must name them")),
-        names => match names.iter().find(is_taken) {
+        names => match names.iter().find(|name| is_taken(name)) {
             Some(name) => Err(Problem::field("attributes", format!("in CSV, '{name}' is another column"))),
             None => Ok(()),
         },

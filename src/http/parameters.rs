@@ -2,6 +2,7 @@
 
 use std::future::{Ready, ready};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, web};
@@ -95,7 +96,7 @@ impl Parameters {
     }
 
     /// Returns the attributes that lines show, if some are asked for.
-    pub(super) fn attributes(&self) -> Result<Option<AttributeNames>, Problem> {
+    pub(super) fn attributes(&self) -> Result<Option<Arc<AttributeNames>>, Problem> {
         self.text("attributes").map(parse_attribute_names).transpose()
     }
 
@@ -184,8 +185,8 @@ pub(super) fn parse_key(field: &str, text: &str) -> Result<RankingKey, Problem> 
 }
 
 /// Parses the names of attributes.
-pub(super) fn parse_attribute_names(text: &str) -> Result<AttributeNames, Problem> {
-    AttributeNames::parse(text).map_err(|error| {
+pub(super) fn parse_attribute_names(text: &str) -> Result<Arc<AttributeNames>, Problem> {
+    AttributeNames::parse(text).map(Arc::new).map_err(|error| {
         let detail = format!("'attributes' must be names with commas between them, or *: {error}");
         Problem::field("attributes", detail)
     })

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
+
 use super::about::{ATTEMPTS, about};
 use super::{ModeratedRange, Result, Service, ServiceError};
 use crate::access::Caller;
@@ -176,23 +178,25 @@ impl Service {
         }
     }
 
-    /// Gives the track the attributes that the lines of an answer show, if they are asked for. One store call then, to each
-    /// partition of the subjects.
+    /// Returns what gives the track the attributes that the lines of an answer show, if they are asked for. One store call then,
+    /// to each partition of the subjects.
     ///
     /// Without a board that keeps them there are none.
-    pub(super) async fn add_attributes<'s>(
-        &self,
-        track: &mut BoardTrack,
-        subjects: impl Iterator<Item = &'s Subject>,
-    ) -> Result<()> {
-        let Some(asked) = track.shown_attributes() else { return Ok(()) };
-        let (names, subjects) = (asked.names.clone(), subjects.cloned().collect::<Vec<_>>());
+    pub(super) fn add_attributes<'a>(
+        &'a self,
+        track: &'a mut BoardTrack,
+        subjects: impl Iterator<Item = &'a Subject>,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        let names = track.shown_attributes()?.names.clone();
+        let subjects: Vec<Subject> = subjects.cloned().collect();
         // Boxed, because every read would have room for what only these need.
-        let read = Box::pin(self.attributes_of(track, &subjects)).await?;
-        let some = subjects.into_iter().zip(read).filter(|(_, attributes)| !attributes.is_empty());
-        let of: HashMap<_, _> = some.map(|(subject, attributes)| (subject, attributes.of_names(&names))).collect();
-        *track = track.clone().with_attributes(Some(Arc::new(ShownAttributes { names, of })));
-        Ok(())
+        Some(Box::pin(async move {
+            let read = self.attributes_of(track, &subjects).await?;
+            let some = subjects.into_iter().zip(read).filter(|(_, attributes)| !attributes.is_empty());
+            let of: HashMap<_, _> = some.map(|(subject, attributes)| (subject, attributes.of_names(&names))).collect();
+            *track = track.clone().with_attributes(Some(Arc::new(ShownAttributes { names, of })));
+            Ok(())
+        }))
     }
 
     async fn attributes_of(&self, track: &BoardTrack, subjects: &[Subject]) -> Result<Vec<Attributes>> {

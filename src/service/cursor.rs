@@ -40,7 +40,9 @@ impl Service {
         }
         let mut read = self.about_cursor(track, page).await?;
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
-        self.add_attributes(&mut read.of, subjects_of(&read.answer)).await?;
+        if let Some(reading) = self.add_attributes(&mut read.of, subjects_of(&read.answer)) {
+            reading.await?;
+        }
         Ok(read)
     }
 

@@ -1,5 +1,6 @@
 //! The periods of a board with a season.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ranking_keys::in_ranking;
@@ -21,7 +22,7 @@ pub struct PeriodFilter {
     /// The largest number of them.
     pub limit: usize,
     /// The attributes that their lines show.
-    pub attributes: Option<AttributeNames>,
+    pub attributes: Option<Arc<AttributeNames>>,
 }
 
 impl Service {

@@ -50,7 +50,9 @@ impl Service {
             });
         }
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
-        self.add_attributes(&mut read.of, subjects_of(&read.answer)).await?;
+        if let Some(reading) = self.add_attributes(&mut read.of, subjects_of(&read.answer)) {
+            reading.await?;
+        }
         Ok(read)
     }
 
@@ -71,7 +73,9 @@ impl Service {
             });
         }
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
-        self.add_attributes(&mut read.of, subjects_of(&read.answer)).await?;
+        if let Some(reading) = self.add_attributes(&mut read.of, subjects_of(&read.answer)) {
+            reading.await?;
+        }
         Ok(read)
     }
 
@@ -87,7 +91,9 @@ impl Service {
             });
         }
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
-        self.add_attributes(&mut read.of, subjects.iter()).await?;
+        if let Some(reading) = self.add_attributes(&mut read.of, subjects.iter()) {
+            reading.await?;
+        }
         Ok(read)
     }
 
@@ -112,7 +118,9 @@ impl Service {
         let mut read = about!(self, track, |current| self.standing_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer, subject);
         self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
-        self.add_attributes(&mut read.of, std::iter::once(subject)).await?;
+        if let Some(reading) = self.add_attributes(&mut read.of, std::iter::once(subject)) {
+            reading.await?;
+        }
         Ok(read)
     }
 

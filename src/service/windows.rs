@@ -26,7 +26,7 @@ pub struct WindowChoice {
     /// The key of the ranking. Boards with keys need one, and the others have none.
     pub by: Option<RankingKey>,
     /// The attributes that lines show.
-    pub attributes: Option<AttributeNames>,
+    pub attributes: Option<Arc<AttributeNames>>,
 }
 
 /// The edition of a board that a read chooses.
@@ -220,7 +220,9 @@ impl Service {
         let mut read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer.0, subject);
         self.add_earlier_ranks(&mut read.of, read.answer.0.frame.as_of).await;
-        self.add_attributes(&mut read.of, std::iter::once(subject)).await?;
+        if let Some(reading) = self.add_attributes(&mut read.of, std::iter::once(subject)) {
+            reading.await?;
+        }
         Ok(read)
     }
 

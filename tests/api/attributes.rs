@@ -343,14 +343,20 @@ async fn several_boards_show_the_attributes_of_one() {
     let page = client.get("/v1/boards/by-map/rankings?by=x&attributes=o").await.body;
     assert_eq!(page["items"][0]["attributes"], json!({"o": 3}));
     // A board that names another one keeps none for others, and neither does one with keys.
-    for keeper in ["kills", "by-map"] {
-        let board = format!("of-{keeper}");
-        let defined = client.put(&format!("/v1/boards/{board}"), named(keeper)).await.body;
-        assert!(defined["notes"][0].as_str().unwrap().contains(keeper), "{defined}");
-        client.count(&board, &["a"]).await;
-        assert_eq!(line(&board).await, json!({}));
-        assert_eq!(change(client, &board, "a", r#"{"n":1}"#).await.refusal(), (409, "no_attributes_board"));
+    client.define("keyed", "COUNT(24h, kill, player BY map)", "1h").await;
+    for (keeper, why) in [("kills", "itself names another board"), ("keyed", "a ranking for each key")] {
+        for query in ["", "?dry_run=true"] {
+            let refused = client.put(&format!("/v1/boards/new{query}"), named(keeper)).await;
+            assert_eq!((refused.refusal(), &refused.body["board"]), ((409, "no_attributes_board"), &json!(keeper)));
+            assert!(refused.body["detail"].as_str().unwrap().ends_with(why), "{refused:?}");
+        }
     }
+    // Nor does one that becomes such a board later.
+    assert_eq!(client.put("/v1/boards/early", named("late")).await.status, 201);
+    assert_eq!(client.put("/v1/boards/late", named("players")).await.status, 201);
+    client.count("early", &["a"]).await;
+    assert_eq!(line("early").await, json!({}));
+    assert_eq!(change(client, "early", "a", r#"{"n":1}"#).await.refusal(), (409, "no_attributes_board"));
     // One that names itself is as any other.
     assert_eq!(client.put("/v1/boards/own", named("own")).await.status, 201);
     client.count("own", &["a"]).await;

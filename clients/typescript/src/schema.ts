@@ -693,7 +693,7 @@ export interface components {
             next: string | null;
             /**
              * Format: int64
-             * @description Number of subjects that have attributes, whatever `prefix` selects.
+             * @description Number of subjects that have attributes, whatever `by` and `prefix` select.
              */
             total: number;
         };
@@ -1944,6 +1944,10 @@ export interface components {
             accepted: number;
             /** @description The first 1,000 items that were counted, and whose attributes were not set; absent if there are none. */
             attributes_rejected?: components["schemas"]["Rejected"][];
+            /** @description Number of rejections by code; absent if there are none. */
+            attributes_rejected_counts?: {
+                [key: string]: number;
+            };
             /**
              * Format: int64
              * @description Number of items not counted, because their `id` was counted before.
@@ -2518,7 +2522,7 @@ export interface components {
         /** @description The attributes of a subject. */
         SubjectAttributes: {
             /** @description The attributes of the subject, in the order of their names: any JSON values but null. */
-            attributes: {
+            attributes?: {
                 [key: string]: unknown;
             };
             /** @description The name of the board. */

@@ -7,7 +7,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 
-use super::item::{Beside, BoardItem};
+use super::item::{BoardItem, ParsedIncrement};
 use super::receipt::{ParsedIncrements, Receipt};
 use crate::access::Caller;
 use crate::board::{AttributesChange, AttributesError, Board, BoardName, Subject};
@@ -31,7 +31,7 @@ use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
     pub(in crate::http) parse_items: fn(&[u8], &Board) -> Result<ParsedIncrements, BodyError>,
-    pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> Result<(Increment, Beside), ItemError>,
+    pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> ParsedIncrement,
     /// Whether the last of several items must take effect last, so that a stream is processed in order.
     pub(in crate::http) in_order: bool,
     /// Refuses a board that does not accept items of this kind.
@@ -118,14 +118,11 @@ pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(
 }
 
 /// Parses a line of a stream for the board.
-pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(
-    line: NdjsonLine<'a>,
-    board: &Board,
-) -> Result<(Increment, Beside), ItemError> {
+pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(line: NdjsonLine<'a>, board: &Board) -> ParsedIncrement {
     with_attributes(items::parse_line::<I>(line)?, board)
 }
 
-fn with_attributes<'a, I: BoardItem<'a>>(mut item: I, board: &Board) -> Result<(Increment, Beside), ItemError> {
+fn with_attributes<'a, I: BoardItem<'a>>(mut item: I, board: &Board) -> ParsedIncrement {
     let attributes = item.take_attributes()?;
     Ok((item.into_increment(board)?, attributes))
 }

@@ -23,6 +23,9 @@ pub(in crate::http) trait BoardItem<'a>: Item<'a> {
     }
 }
 
+/// An increment with what is beside it, or why it is none.
+pub(in crate::http) type ParsedIncrement = Result<(Increment, Beside), ItemError>;
+
 /// The attributes beside an increment.
 pub(in crate::http) type Beside = Option<Box<AttributesChange>>;
 

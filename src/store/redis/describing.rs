@@ -26,6 +26,8 @@ const COPIED_TOGETHER: u32 = 1_000;
 
 /// Whether there was room for the attributes of a subject.
 type Outcome = Result<(), AttributesError>;
+/// Those of a partition, each with its position among the changes.
+type ShareOutcomes = Result<Vec<(usize, Outcome)>, ServerFailure>;
 
 /// Changes the attributes of subjects.
 pub(super) async fn set(
@@ -38,7 +40,7 @@ pub(super) async fn set(
     for (at, (subject, _)) in changes.iter().enumerate() {
         shares[parts.number_of(subject)].push(at);
     }
-    let mut calls: Vec<BoxFuture<'_, Result<Vec<(usize, Outcome)>, ServerFailure>>> = Vec::with_capacity(shares.len());
+    let mut calls: Vec<BoxFuture<'_, ShareOutcomes>> = Vec::with_capacity(shares.len());
     for (part, share) in parts.all().iter().zip(shares) {
         if !share.is_empty() {
             // Boxed, because the compiler would have to look deep into callers otherwise.
@@ -57,7 +59,7 @@ async fn set_share(
     part: Arc<Part>,
     changes: &[(Subject, AttributesChange)],
     share: Vec<usize>,
-) -> Result<Vec<(usize, Outcome)>, ServerFailure> {
+) -> ShareOutcomes {
     let mut outcomes = Vec::with_capacity(share.len());
     for some in share.chunks(TOGETHER) {
         let answer = session.ask(&part, &SET_ATTRIBUTES, |_, call| {
@@ -151,8 +153,8 @@ async fn names(
 ) -> Result<(u64, Vec<Subject>), ServerFailure> {
     let part = partition.main();
     let answer = session.ask(part, &LISTED, |_, call| {
-        call.key(part.keys.described());
-        call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit);
+        call.key(part.keys.described()).key(part.keys.attributes());
+        call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit).arg("texts", 0);
     });
     let ScriptAnswer { mut reply, .. } = answer.await?;
     let (total, mut subjects) = (reply.count()?, Vec::new());

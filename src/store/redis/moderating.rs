@@ -142,7 +142,7 @@ async fn share(
     let part = partition.main();
     let answer = session.ask(part, &LISTED, |_, call| {
         call.key(part.keys.moderated(list)).key(part.keys.marks());
-        call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit);
+        call.arg("from", reads::range_start(range)).arg("prefix", range.prefix).arg("limit", limit).arg("texts", 1);
     });
     let ScriptAnswer { mut reply, .. } = answer.await?;
     let mut share = Moderated { total: reply.count()?, items: Vec::new() };

@@ -74,7 +74,7 @@ pub async fn attributes_are_replaced_merged_and_removed(site: Site) {
         ],
     )
     .await;
-    let ann = r#"{"badges":["x", {"y": 1e2}],"big":12345678901234567890123,"name":"\u00c4nn","z":"last"}"#;
+    let ann = r#"{"badges":["x",{"y":1e2}],"big":12345678901234567890123,"name":"\u00c4nn","z":"last"}"#;
     assert_eq!(read(&site, &board, ["b", "a", "c", "a"]).await, [r#"{"name":"Bob \" \\ 🎉"}"#, ann, "{}", ann]);
     set(&site, &board, &[replace("a", r#"{"only":true}"#), merge("b", "{}")]).await;
     set(&site, &board, &[merge("a", r#"{"only":true}"#)]).await;
@@ -133,6 +133,14 @@ pub async fn attributes_outlive_data_restarts_and_rollovers_and_leave_with_their
     let site = site.reopened().await;
     assert_eq!(read(&site, &board, ["a", "b", "s0007"]).await, ["{}", "{}", r#"{"name":"N"}"#]);
     assert_eq!(site.store.described(&board, TextRange::default(), 0).await.unwrap().total, 1_500);
+}
+
+pub async fn what_is_for_new_subjects_leaves_those_that_have_some(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    set(&site, &board, &[merge("a", r#"{"n":1}"#)]).await;
+    let begin = |(who, change): (Subject, AttributesChange)| (who, change.for_new());
+    set(&site, &board, &[replace("a", r#"{"m":2}"#), replace("b", r#"{"m":2}"#)].map(begin)).await;
+    assert_eq!(read(&site, &board, ["a", "b"]).await, [r#"{"n":1}"#, r#"{"m":2}"#]);
 }
 
 pub async fn subjects_with_attributes_are_listed_in_order(site: Site) {

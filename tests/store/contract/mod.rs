@@ -228,6 +228,7 @@ contract! {
         attributes::attributes_are_replaced_merged_and_removed,
         attributes::attributes_beyond_a_bound_change_nothing,
         attributes::attributes_outlive_data_restarts_and_rollovers_and_leave_with_their_subject,
+        attributes::what_is_for_new_subjects_leaves_those_that_have_some,
         attributes::subjects_with_attributes_are_listed_in_order,
         attributes::every_edition_has_the_same_attributes,
         attributes::attributes_of_a_key_are_its_own,

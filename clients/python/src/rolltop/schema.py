@@ -611,7 +611,7 @@ class SourceSent(TypedDict):
 
 
 class SubjectAttributes(TypedDict):
-    attributes: dict[str, Any]
+    attributes: NotRequired[dict[str, Any]]
     board: str
     by: NotRequired[str]
     subject: str
@@ -1035,6 +1035,7 @@ class Rankings(TypedDict):
 class Receipt(TypedDict):
     accepted: int
     attributes_rejected: NotRequired[list[Rejected]]
+    attributes_rejected_counts: NotRequired[dict[str, int]]
     duplicates: int
     rejected: list[Rejected]
     rejected_counts: NotRequired[dict[str, int]]
