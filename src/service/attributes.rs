@@ -19,8 +19,8 @@ use crate::store::{self, Described, StoreError, TextRange};
 const READ_TOGETHER: u32 = 1_000;
 
 impl Service {
-    /// Returns an error unless the caller may have a definition name the board that it names, and that board, if it exists, can keep
-    /// attributes of others: a board cannot name another one later.
+    /// Returns an error unless the caller may have a definition name the board that it names, and that board, if it exists,
+    /// can keep attributes of others: a board cannot name another one later. One that names it already may be defined again.
     pub(super) async fn require_keeper(
         &self,
         caller: &Caller,
@@ -29,9 +29,12 @@ impl Service {
     ) -> Result<()> {
         let Some(keeper) = definition.attributes.as_ref().filter(|keeper| *keeper != name) else { return Ok(()) };
         caller.require_board(keeper)?;
+        let names_it = |board: Arc<Board>| {
+            board.editions().iter().any(|edition| edition.definition().attributes.as_ref() == Some(keeper))
+        };
         match self.registry.get(keeper).await? {
-            Some(board) => usable(name, board).map(drop),
-            None => Ok(()),
+            Some(board) if !self.registry.get(name).await?.is_some_and(names_it) => usable(name, board).map(drop),
+            _ => Ok(()),
         }
     }
 }

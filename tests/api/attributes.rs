@@ -356,6 +356,7 @@ async fn several_boards_show_the_attributes_of_one() {
     assert_eq!(client.put("/v1/boards/late", named("players")).await.status, 201);
     client.count("early", &["a"]).await;
     assert_eq!(line("early").await, json!({}));
+    assert_eq!(client.put("/v1/boards/early", named("late")).await.status, 200, "as at the start of an instance");
     assert_eq!(change(client, "early", "a", r#"{"n":1}"#).await.refusal(), (409, "no_attributes_board"));
     // One that names itself is as any other.
     assert_eq!(client.put("/v1/boards/own", named("own")).await.status, 201);
