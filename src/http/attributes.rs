@@ -82,7 +82,7 @@ impl SubjectChange for AttributesItem<'static> {
             }
             Some(raw) => match given(Some(raw)) {
                 None => AttributesChange::clear(),
-                Some(raw) => AttributesChange::merging(raw).map_err(|error| refused(&error))?,
+                Some(raw) => AttributesChange::merging(raw).map_err(|error| ItemError::of_attributes(&error))?,
             },
         };
         Ok((subject, change))
@@ -97,13 +97,8 @@ impl SubjectChange for AttributesItem<'static> {
         // Since the request began, the board may have got a definition that names another one.
         service.check_keeper(of, board).await?;
         let outcomes = service.set_attributes(board, changes).await?.into_iter().enumerate();
-        Ok(outcomes.filter_map(|(at, outcome)| Some((at, refused(&outcome.err()?)))).collect())
+        Ok(outcomes.filter_map(|(at, outcome)| Some((at, ItemError::of_attributes(&outcome.err()?)))).collect())
     }
-}
-
-/// Returns the error of an item whose attributes are refused.
-pub(super) fn refused(error: &AttributesError) -> ItemError {
-    ItemError::value(ItemCode::InvalidAttributes, "attributes", error)
 }
 
 fn problem(error: &AttributesError) -> Problem {

@@ -12,7 +12,6 @@ use super::receipt::{ParsedIncrements, Receipt};
 use crate::access::Caller;
 use crate::board::{AttributesChange, AttributesError, Board, BoardName, Subject};
 use crate::http::admission::Validity;
-use crate::http::attributes::refused;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
 use crate::http::codes::ItemCode;
@@ -219,7 +218,7 @@ impl Ingest {
         match Box::pin(self.state.service.set_attributes_beside(board, changes)).await {
             Ok(outcomes) => {
                 let refused_of = |(number, outcome): (u64, Result<(), AttributesError>)| {
-                    Some((position(number), refused(&outcome.err()?)))
+                    Some((position(number), ItemError::of_attributes(&outcome.err()?)))
                 };
                 numbers.into_iter().zip(outcomes).filter_map(refused_of).collect()
             }

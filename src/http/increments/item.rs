@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 
 use super::{number, ranking};
 use crate::board::{Amount, AttributesChange, Board, Change, Counted, Kind};
-use crate::http::attributes::refused;
 use crate::http::codes::ItemCode;
 use crate::http::items::{self, Item, ItemError, SourcedItem, TextField, item};
 use crate::http::schemas;
@@ -103,7 +102,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
 
     fn take_attributes(&mut self) -> Result<Beside, ItemError> {
         let Some(raw) = items::given(self.attributes.take()) else { return Ok(None) };
-        let change = AttributesChange::merging(raw).map_err(|error| refused(&error))?;
+        let change = AttributesChange::merging(raw).map_err(|error| ItemError::of_attributes(&error))?;
         Ok(Some(Box::new(change)).filter(|change| !change.is_empty()))
     }
 }

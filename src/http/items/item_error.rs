@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::board::AttributesError;
 use crate::http::codes::{Code, ItemCode};
 use crate::http::problem::Problem;
 
@@ -37,6 +38,11 @@ impl ItemError {
     }
 
     /// Marks the error as dependent on the definition of the board.
+    /// Returns the error of an item whose attributes are refused.
+    pub(in crate::http) fn of_attributes(error: &AttributesError) -> Self {
+        Self::value(ItemCode::InvalidAttributes, "attributes", error)
+    }
+
     pub(in crate::http) fn depending_on_board(mut self) -> Self {
         self.depends_on_board = true;
         self
