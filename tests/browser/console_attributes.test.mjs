@@ -143,14 +143,14 @@ describe("attributes in the console", { concurrency: 4 }, () => {
     await keeper.fill("Hot Posts");
     await page.locator(".error", { hasText: "a board's name is" }).waitFor();
     await keeper.fill("players");
-    await page.getByText("board 'kills' has the attributes of board 'players', which does not exist", { exact: false }).waitFor();
+    await page.getByText("board 'kills' names board 'players' for its attributes, which does not exist", { exact: false }).waitFor();
     await page.getByRole("button", { name: "Define" }).click();
     await page.getByText("Attributes of its subjects are those of the board players.").waitFor();
     assert.equal((await service.call("GET", "/v1/boards/kills")).attributes, "players");
     await service.count("kills", { a: 1 });
     await ranks(page, ["1 a 1"]);
     await page.locator(".ranking a").first().click();
-    await page.getByText("board 'kills' has the attributes of board 'players', which does not exist", { exact: false }).waitFor();
+    await page.getByText("board 'kills' names board 'players' for its attributes, which does not exist", { exact: false }).waitFor();
     assert.deepEqual(await lines(page), ["1 a 1"]);
   }));
 });
