@@ -296,19 +296,26 @@ impl Caller {
         if self.boards().covers(boards) { Ok(()) } else { Err(self.denied(Denial::Source(source.clone()))) }
     }
 
+    /// Returns the key, if the caller has its secret, which nobody else can read.
+    fn own_secret(&self) -> Option<&Key> {
+        self.key().filter(|key| key.kind == KeyKind::Secret && !self.has_token())
+    }
+
     /// Returns an error unless the caller may send items of a source that lists these keys. A key that everybody can read may
     /// not, nor may a token.
     pub fn require_sender(&self, source: &SourceName, keys: &[KeyId]) -> Result<(), Denied> {
-        let is_own = |key: &Key| key.kind == KeyKind::Secret && keys.contains(&key.id);
-        let is_listed = !self.has_token() && self.key().is_some_and(is_own);
+        let is_listed = self.own_secret().is_some_and(|key| keys.contains(&key.id));
         if is_listed || self.may(Scope::Manage) { Ok(()) } else { Err(self.denied(Denial::Sender(source.clone()))) }
     }
 
     /// Returns an error unless the caller has a secret key of its own, or the scope manage: a token or a key that everybody
     /// can read has not.
     pub fn require_secret(&self) -> Result<(), Denied> {
-        let is_secret = !self.has_token() && self.key().is_some_and(|key| key.kind == KeyKind::Secret);
-        if is_secret || self.may(Scope::Manage) { Ok(()) } else { Err(self.denied(Denial::NotSecret)) }
+        if self.own_secret().is_some() || self.may(Scope::Manage) {
+            Ok(())
+        } else {
+            Err(self.denied(Denial::NotSecret))
+        }
     }
 
     /// Returns an error if the caller is not valid any more. What takes long asks again and again.

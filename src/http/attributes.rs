@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -15,7 +13,7 @@ use super::call::Call;
 use super::codes::ItemCode;
 use super::increments::ranking;
 use super::items::{ItemError, TextField, given, item};
-use super::moderation::{MAX_SUBJECTS, parse_cursor};
+use super::moderation::{MAX_SUBJECTS, cut, parse_cursor};
 use super::parameters::Plain;
 use super::problem::Problem;
 use super::subject_changes::{self, Refused, SubjectChange, SubjectsReceipt};
@@ -287,10 +285,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let keeper = call.service().keeper_to_read(&call.caller, &name).await?;
     // One more, which says whether there is a next page.
     let mut found = call.service().described(&keeper, range, limit.saturating_add(1)).await?;
-    let has_next = found.items.len() > limit as usize;
-    found.items.truncate(limit as usize);
-    let last = found.items.last().filter(|_| has_next);
-    let next = last.map(|(subject, _)| URL_SAFE_NO_PAD.encode(subject.as_str()));
+    let next = cut(&mut found.items, limit);
     let items = found.items.into_iter().map(|(subject, attributes)| {
         let (by, subject) = subject.split();
         DescribedSubject { by, subject, attributes }

@@ -56,8 +56,7 @@ impl Service {
     /// Returns [`ServiceError::NoKeeper`] if the named board does not exist, or cannot keep attributes of others.
     pub async fn keeper(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
         caller.require_secret()?;
-        let board = self.board(caller, name).await?;
-        self.keeper_of(&self.refreshed(&board).await?).await
+        self.keeper_to_read(caller, name).await
     }
 
     /// Returns the board that keeps the attributes of the subjects of a board, for reads of them.

@@ -37,12 +37,12 @@ impl ItemError {
         Self { code, field: field.to_owned(), detail: error.to_string(), is_structural: false, depends_on_board: false }
     }
 
-    /// Marks the error as dependent on the definition of the board.
     /// Returns the error of an item whose attributes are refused.
     pub(in crate::http) fn of_attributes(error: &AttributesError) -> Self {
         Self::value(ItemCode::InvalidAttributes, "attributes", error)
     }
 
+    /// Marks the error as dependent on the definition of the board.
     pub(in crate::http) fn depending_on_board(mut self) -> Self {
         self.depends_on_board = true;
         self

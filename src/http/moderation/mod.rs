@@ -201,13 +201,11 @@ async fn list(call: &Call, list: ModerationList) -> Result<HttpResponse, Problem
     let range = ModeratedRange { key: by.as_ref(), prefix, after: after.as_deref() };
     // One more, which says whether there is a next page.
     let mut found = call.service().moderated(&call.caller, &name, list, range, limit.saturating_add(1)).await?;
-    let has_next = found.items.len() > limit as usize;
-    found.items.truncate(limit as usize);
-    let last = found.items.last().filter(|_| has_next);
+    let next = cut(&mut found.items, limit);
     Ok(response::json(&ModeratedPage {
         board: name,
         total: found.total,
-        next: last.map(|(subject, _)| URL_SAFE_NO_PAD.encode(subject.as_str())),
+        next,
         items: found
             .items
             .into_iter()
@@ -219,6 +217,13 @@ async fn list(call: &Call, list: ModerationList) -> Result<HttpResponse, Problem
             })
             .collect(),
     }))
+}
+
+/// Shortens a list, of which one more was read, to a page. Returns the cursor of the next page, if there is one.
+pub(super) fn cut<T>(items: &mut Vec<(Subject, T)>, limit: u32) -> Option<String> {
+    let has_next = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    items.last().filter(|_| has_next).map(|(subject, _)| URL_SAFE_NO_PAD.encode(subject.as_str()))
 }
 
 /// Returns the stored subject in a cursor.
