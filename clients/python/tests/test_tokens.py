@@ -1,7 +1,8 @@
-"""Tests of tokens against the real service."""
+"""Tests of tokens and of keys with few scopes against the real service."""
 
 from __future__ import annotations
 
+import hashlib
 import unittest
 
 from service import CONFIGURATION, Service
@@ -16,6 +17,17 @@ name = "likes"
 kind = "signing"
 secret = "{SECRET}"
 scopes = ["write", "view"]
+boards = ["hot-*"]
+"""
+
+# A key that may send, and see nothing.
+SENDER_ID, SENDER_BITS = "00000000000000a2", bytes(range(32))
+KEYS += f"""
+[[keys]]
+id = "{SENDER_ID}"
+hash = "{hashlib.sha256(SENDER_BITS).hexdigest()}"
+name = "sender"
+scopes = ["write"]
 boards = ["hot-*"]
 """
 
@@ -44,6 +56,13 @@ class Tokens(unittest.TestCase):
             self.assertEqual((receipt["accepted"], receipt["duplicates"]), (counted, 1 - counted))
         reader = self.client(sign_token({"scopes": ["view"]}, secret=SECRET, kid=KID))
         self.assertEqual(reader.board("hot-posts").subject("p")["score"], 2)
+
+    def test_a_key_that_sees_nothing_sets_attributes(self) -> None:
+        board = self.client(f"rt_{SENDER_ID}_{SENDER_BITS.hex()}").board("hot-posts")
+        self.assertIsNone(board.set_attributes("q", {"name": "Ann"}))
+        self.assertIsNone(board.change_attributes("q", {"level": 1}))
+        reader = self.client(sign_token({"scopes": ["view"]}, secret=SECRET, kid=KID))
+        self.assertEqual(reader.board("hot-posts").attributes("q"), {"name": "Ann", "level": 1})
 
     def test_what_is_not_valid_is_refused(self) -> None:
         for more, code in (

@@ -24,7 +24,7 @@ in_time: int = board.add_now("post-1", 5, period=last, by="rust")["accepted"]
 tier: str | None = board.subject("post-1").get("tier")
 board.set_tiers(board.tiers()["tiers"])
 board.set_tiers([{"name": "gold", "top": 0.5}, {"name": "bronze", "score": Decimal("2.5")}])
-attributes: dict[str, Any] = board.set_attributes("post-1", {"name": "Ann", "level": Decimal("1.5")}, by="rust")
+attributes: dict[str, Any] | None = board.set_attributes("post-1", {"name": "Ann", "level": Decimal("1.5")}, by="rust")
 board.describe_all([{"subject": "post-1", "attributes": None}])
 named: dict[str, Any] | None = board.top(attributes=["name", "picture"])["items"][0].get("attributes")
 described: list[str] = [one["subject"] for one in board.described("post-")]

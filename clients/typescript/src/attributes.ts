@@ -35,13 +35,13 @@ export function attributes<D extends Decimals>(board: Board<D>) {
   return {
     /** Returns the attributes of a subject; an empty object if it has none. */
     get: async (subject: string, options: InRanking = {}) =>
-      (await board.send<SubjectAttributes>("GET", path(subject), options)).attributes,
+      (await board.send<SubjectAttributes>("GET", path(subject), options)).attributes ?? {},
 
-    /** Sets all attributes of a subject in place of those that it has, and returns them. Needs the scope `write`. */
+    /** Sets all attributes of a subject in place of those that it has, and returns them: undefined without the scope `view`. */
     set: async (subject: string, attributes: Attributes, options: InRanking = {}) =>
       (await board.send<SubjectAttributes>("PUT", path(subject), options, attributesText(attributes))).attributes,
 
-    /** Sets these attributes of a subject, removes those that are null, and keeps the others. Returns all that it has then. */
+    /** Sets these attributes of a subject, removes those that are null, and keeps the others. Returns what `set` returns. */
     change: async (subject: string, attributes: Attributes, options: InRanking = {}) =>
       (await board.send<SubjectAttributes>("PATCH", path(subject), options, attributesText(attributes))).attributes,
 

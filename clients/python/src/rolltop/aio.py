@@ -494,15 +494,15 @@ class AsyncBoard:
 
     async def set_attributes(
         self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
         call = calls.change_attributes("PUT", self.name, subject, attributes, by)
-        return (await self._client._call(call))["attributes"]
+        return (await self._client._call(call)).get("attributes")
 
     async def change_attributes(
         self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
         call = calls.change_attributes("PATCH", self.name, subject, attributes, by)
-        return (await self._client._call(call))["attributes"]
+        return (await self._client._call(call)).get("attributes")
 
     async def remove_attributes(self, subject: str, *, by: str | None = None) -> None:
         await self._client._call(calls.remove_attributes(self.name, subject, by))

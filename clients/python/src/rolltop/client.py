@@ -462,17 +462,18 @@ class Board:
 
     def set_attributes(
         self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
-    ) -> dict[str, Any]:
-        """Sets all attributes of a subject in place of those that it has, and returns them. Needs the scope `write`."""
+    ) -> dict[str, Any] | None:
+        """Sets all attributes of a subject in place of those that it has, and returns them: None without the scope `view`."""
         call = calls.change_attributes("PUT", self.name, subject, attributes, by)
-        return (self._client._call(call))["attributes"]
+        return self._client._call(call).get("attributes")
 
     def change_attributes(
         self, subject: str, attributes: Mapping[str, object], *, by: str | None = None
-    ) -> dict[str, Any]:
-        """Sets these attributes of a subject, removes those that are None, and keeps the others. Returns all that it has then."""
+    ) -> dict[str, Any] | None:
+        """Sets these attributes of a subject, removes those that are None, and keeps the others. Returns what
+        `set_attributes` returns."""
         call = calls.change_attributes("PATCH", self.name, subject, attributes, by)
-        return (self._client._call(call))["attributes"]
+        return self._client._call(call).get("attributes")
 
     def remove_attributes(self, subject: str, *, by: str | None = None) -> None:
         """Removes all attributes of a subject, and nothing else."""
