@@ -27,7 +27,7 @@ pub(super) struct FormatArgs {
 pub(super) struct Table {
     header: Vec<Cow<'static, str>>,
     rows: Vec<Vec<String>>,
-    /// What people see in place of an empty cell.
+    /// A column, and what people see in place of its empty cells.
     for_empty: (&'static str, &'static str),
     /// A line below the table, for people.
     notes: Vec<String>,

@@ -207,9 +207,6 @@ impl Ingest {
         board: &Arc<Board>,
         position: fn(u64) -> Position,
     ) -> Vec<(Position, ItemError)> {
-        if described.is_empty() {
-            return Vec::new();
-        }
         let is_counted = |at: usize| !matches!(outcomes.get(at), None | Some(Outcome::Rejected(_)));
         let counted = described.into_iter().filter(|(at, ..)| is_counted(*at));
         let (numbers, changes): (Vec<u64>, Vec<_>) =
@@ -262,7 +259,10 @@ impl Ingest {
                 outcomes => {
                     let (outcomes, judging) = outcomes?;
                     let mut receipt = Receipt::new(return_scores);
-                    let refused = self.describe(described, &outcomes, &judging, Position::Index).await;
+                    let refused = match described.is_empty() {
+                        true => Vec::new(),
+                        false => self.describe(described, &outcomes, &judging, Position::Index).await,
+                    };
                     receipt.record(items?, subjects, outcomes, &board, &judging);
                     receipt.reject_attributes(refused);
                     return Ok(receipt);
@@ -328,7 +328,10 @@ impl stream::LineHandler for BoardLines<'_> {
             return Ok((Vec::new(), self.board.clone(), Vec::new()));
         }
         let (outcomes, judging) = self.ingest.send(&self.board, increments, false).await?;
-        let refused = self.ingest.describe(described, &outcomes, &judging, Position::Line).await;
+        let refused = match described.is_empty() {
+            true => Vec::new(),
+            false => self.ingest.describe(described, &outcomes, &judging, Position::Line).await,
+        };
         Ok((outcomes, judging, refused))
     }
 

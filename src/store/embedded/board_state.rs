@@ -11,7 +11,7 @@ use super::dual_counts::DualCounts;
 use super::earlier::NotedRanks;
 use super::ids::{Bucket, Ids};
 use super::imports::Imports;
-use super::log_operations::LogOperations;
+use super::log_operations::{LogOperations, Portion};
 use super::moderated::ModeratedSubjects;
 use super::track_data::{Advance, TrackData};
 use crate::board::{
@@ -248,21 +248,13 @@ impl BoardState {
         }
     }
 
-    /// Appends what the board has reached of sources, from one on: as many as have some bytes. Returns the next one.
+    /// Appends what the board has reached of a portion of the sources: see [`LogOperations::portion`].
     pub(super) fn write_reached(
         &self,
-        from: SourceNumber,
-        bytes: usize,
+        portion: Portion<SourceNumber>,
         operations: &mut LogOperations,
     ) -> Option<SourceNumber> {
-        let limit = operations.len() + bytes;
-        for (source, reached) in self.reached.range(from..) {
-            if operations.len() >= limit {
-                return Some(*source);
-            }
-            operations.reached(*source, reached);
-        }
-        None
+        operations.portion(&self.reached, portion, |operations, source, reached| operations.reached(*source, reached))
     }
 
     /// Returns the bytes that the board's data uses. O(tracks).

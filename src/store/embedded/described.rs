@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::log_operations::LogOperations;
+use super::log_operations::{LogOperations, Portion};
 use crate::board::{Attributes, AttributesChange, AttributesError, Subject};
 use crate::store::{Described, TextRange};
 
@@ -68,23 +68,11 @@ impl DescribedSubjects {
         Described { total: self.subjects.len() as u64, items: items.collect() }
     }
 
-    /// Appends the operations that restore the subjects after this one, in a portion of about this many bytes. Returns
-    /// the last subject if there may be more.
-    pub(super) fn write_portion(
-        &self,
-        after: Option<&str>,
-        bytes: usize,
-        operations: &mut LogOperations,
-    ) -> Option<Arc<str>> {
-        let end = operations.len() + bytes;
-        let range = TextRange { prefix: "", after };
-        for (subject, attributes) in self.subjects.range::<str, _>((range.start(), Bound::Unbounded)) {
-            operations.attributes(subject, attributes);
-            if operations.len() >= end {
-                return Some(subject.clone());
-            }
-        }
-        None
+    /// Appends the operations that restore a portion: see [`LogOperations::portion`].
+    pub(super) fn write_portion(&self, portion: Portion<Arc<str>>, operations: &mut LogOperations) -> Option<Arc<str>> {
+        operations.portion(&self.subjects, portion, |operations, subject, attributes| {
+            operations.attributes(subject, attributes)
+        })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

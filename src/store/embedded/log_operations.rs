@@ -49,6 +49,9 @@
 
 mod decoding;
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
 pub(super) use self::decoding::{OperationError, operations};
 use super::clock::ClockRecord;
 use super::edition_counts::EditionCounts;
@@ -62,6 +65,12 @@ use crate::store::{ImportId, MAX_EDITIONS, Reached, SheetId};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
+
+/// The entries of a map whose operations are written together: about this many bytes, after this key or from the first on.
+pub(super) struct Portion<K> {
+    pub(super) after: Option<K>,
+    pub(super) bytes: usize,
+}
 
 /// A buffer of encoded operations of one track, or of the store.
 #[derive(Debug)]
@@ -99,6 +108,24 @@ impl LogOperations {
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Appends the operations that `write` writes of entries of a map: those of a portion. Returns the last key if there may
+    /// be more.
+    pub(super) fn portion<K: Ord + Clone, V>(
+        &mut self,
+        map: &BTreeMap<K, V>,
+        Portion { after, bytes }: Portion<K>,
+        write: impl Fn(&mut Self, &K, &V),
+    ) -> Option<K> {
+        let end = self.len() + bytes;
+        for (key, value) in map.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)) {
+            write(self, key, value);
+            if self.len() >= end {
+                return Some(key.clone());
+            }
+        }
+        None
     }
 
     /// Appends another buffer, including its track.

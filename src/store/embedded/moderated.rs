@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::log_operations::LogOperations;
+use super::log_operations::{LogOperations, Portion};
 use crate::board::{Moderation, ModerationChange, ModerationList, Subject, Visibility};
 use crate::store::{Moderated, TextRange};
 
@@ -111,23 +111,11 @@ impl ModeratedSubjects {
         Moderated { total: subjects.len() as u64, items: items.collect() }
     }
 
-    /// Appends the operations that restore the subjects after this one, in a portion of about this many bytes. Returns
-    /// the last subject if there may be more.
-    pub(super) fn write_portion(
-        &self,
-        after: Option<&str>,
-        bytes: usize,
-        operations: &mut LogOperations,
-    ) -> Option<Arc<str>> {
-        let end = operations.len() + bytes;
-        let range = TextRange { prefix: "", after };
-        for (subject, moderation) in self.subjects.range::<str, _>((range.start(), Bound::Unbounded)) {
-            operations.moderated(subject, *moderation);
-            if operations.len() >= end {
-                return Some(subject.clone());
-            }
-        }
-        None
+    /// Appends the operations that restore a portion: see [`LogOperations::portion`].
+    pub(super) fn write_portion(&self, portion: Portion<Arc<str>>, operations: &mut LogOperations) -> Option<Arc<str>> {
+        operations.portion(&self.subjects, portion, |operations, subject, moderation| {
+            operations.moderated(subject, *moderation)
+        })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -1,10 +1,9 @@
 //! The sheets of a track: see [`Store::sheets`](crate::store::Store::sheets).
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use super::log_operations::LogOperations;
+use super::log_operations::{LogOperations, Portion};
 use crate::store::SheetId;
 
 /// The approximate bytes of a sheet beside its text: its place in the tree, and what counts its readers.
@@ -35,23 +34,9 @@ impl StoredSheets {
         self.bytes + self.texts.len() * SHEET_BYTES
     }
 
-    /// Appends the operations that restore the sheets after this one, in a portion of about this many bytes. Returns
-    /// the last of them if there may be more.
-    pub(super) fn write_portion(
-        &self,
-        after: Option<SheetId>,
-        bytes: usize,
-        operations: &mut LogOperations,
-    ) -> Option<SheetId> {
-        let end = operations.len() + bytes;
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        for (id, text) in self.texts.range((start, Bound::Unbounded)) {
-            operations.sheet(*id, text);
-            if operations.len() >= end {
-                return Some(*id);
-            }
-        }
-        None
+    /// Appends the operations that restore a portion: see [`LogOperations::portion`].
+    pub(super) fn write_portion(&self, portion: Portion<SheetId>, operations: &mut LogOperations) -> Option<SheetId> {
+        operations.portion(&self.texts, portion, |operations, id, text| operations.sheet(*id, text))
     }
 }
 
@@ -73,7 +58,7 @@ mod tests {
         let (mut after, mut found) = (None, Vec::new());
         loop {
             let mut portion = LogOperations::of(TrackId(7));
-            after = sheets.write_portion(after, 20, &mut portion);
+            after = sheets.write_portion(Portion { after, bytes: 20 }, &mut portion);
             found.extend(operations(portion.bytes()).filter_map(|operation| match operation.unwrap() {
                 LogOperation::Sheet { id, text } => Some((id, text.to_owned())),
                 _ => None,

@@ -4,12 +4,12 @@ use parking_lot::MutexGuard;
 
 use super::super::board_state::BoardState;
 use super::super::boards::LiveBoard;
-use super::super::log_operations::LogOperations;
+use super::super::log_operations::{LogOperations, Portion};
 use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointWriter, FileIdentity, FileKind, IDS};
 use super::super::storage::damage::StorageError;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
 use super::checkpointer::{CheckpointError, Checkpointer, entry_of};
-use crate::board::{Board, Generation, SourceNumber, TrackId};
+use crate::board::{Board, Generation, TrackId};
 
 /// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.
 const SMALL_BUCKET: usize = 4_096;
@@ -56,6 +56,24 @@ impl Blocks<'_> {
         // Threads that wait for the lock get it before the next portion.
         MutexGuard::unlock_fair(state);
         Ok(taken)
+    }
+
+    /// Adds portions until there is nothing more. An empty one takes no block.
+    fn add_all<K>(
+        &mut self,
+        mut write: impl FnMut(&BoardState, Portion<K>, &mut LogOperations) -> Option<K>,
+    ) -> Result<(), CheckpointError> {
+        let mut after = None;
+        loop {
+            let portion = Portion { after, bytes: PORTION };
+            after = self.take(|state, operations| write(state, portion, operations))?;
+            if !self.operations.is_empty() {
+                self.write()?;
+            }
+            if after.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes the current portion as a block.
@@ -118,42 +136,11 @@ impl Checkpointer {
             data.holdings.begin_walk()
         })?;
         if number == 0 {
-            // This takes a block even if nothing is set for any subject.
-            let mut last = None;
-            while blocks.add(|state, operations| {
-                last = state.moderated.write_portion(last.as_deref(), PORTION, operations);
-                last.is_some()
-            })? {}
-            let mut last = None;
-            loop {
-                last = blocks
-                    .take(|state, operations| state.described.write_portion(last.as_deref(), PORTION, operations))?;
-                if !blocks.operations.is_empty() {
-                    blocks.write()?;
-                }
-                if last.is_none() {
-                    break;
-                }
-            }
-            let mut next = Some(SourceNumber(0));
-            while let Some(from) = next {
-                next = blocks.take(|state, operations| state.write_reached(from, PORTION, operations))?;
-                if !blocks.operations.is_empty() {
-                    blocks.write()?;
-                }
-            }
+            blocks.add_all(|state, portion, operations| state.moderated.write_portion(portion, operations))?;
+            blocks.add_all(|state, portion, operations| state.described.write_portion(portion, operations))?;
+            blocks.add_all(|state, portion, operations| state.write_reached(portion, operations))?;
         }
-        let mut after = None;
-        loop {
-            after = blocks
-                .take(|state, operations| state.tracks[number].sheets.write_portion(after, PORTION, operations))?;
-            if !blocks.operations.is_empty() {
-                blocks.write()?;
-            }
-            if after.is_none() {
-                break;
-            }
-        }
+        blocks.add_all(|state, portion, operations| state.tracks[number].sheets.write_portion(portion, operations))?;
         while blocks.add(|state, operations| {
             // The board's time is written first, so that the board has reached it when the other operations are read.
             operations.advanced(state.now().millis());
