@@ -86,6 +86,9 @@ pub const MAX_ATTRIBUTES_BYTES: usize = 1_024;
 /// The largest number of attributes of a subject.
 pub const MAX_ATTRIBUTES: usize = 32;
 const MAX_NAME_BYTES: usize = 64;
+/// How often arrays and objects of a value may be in one another. Readers of JSON have a limit of 128, for the whole text
+/// in which the value is.
+const MAX_DEPTH: usize = 120;
 
 /// The bytes of an attribute in a JSON object beside its name and value: two quotation marks, a colon and a comma.
 const BESIDE: usize = 4;
@@ -211,15 +214,15 @@ impl AttributesChange {
 
     /// Returns the change that replaces all attributes by those of a JSON object.
     pub fn replacing(object: &RawValue) -> Result<Self, AttributesError> {
-        let all = Given::of(object)?.0;
-        let some = all.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (&**name, &**value));
-        Ok(Self { mode: ChangeMode::Replace, text: text_of(some)?.into() })
+        let Given { set, .. } = Given::of(object)?;
+        Ok(Self { mode: ChangeMode::Replace, text: text_of(texts(&set))?.into() })
     }
 
     /// Returns the change that sets the attributes of a JSON object, and removes those that are `null` there.
     pub fn merging(object: &RawValue) -> Result<Self, AttributesError> {
-        let all = Given::of(object)?.0;
-        let text = text_of(all.iter().map(|(name, value)| (&**name, &**value)))?;
+        let Given { set, removed } = Given::of(object)?;
+        let removed = texts(&removed).flat_map(|(name, value)| [name, "\0", value, "\0"]);
+        let text = text_of(texts(&set))? + &removed.collect::<String>();
         Ok(Self { mode: ChangeMode::Merge, text: text.into() })
     }
 
@@ -301,8 +304,17 @@ impl Serialize for Attributes {
     }
 }
 
-/// The members of a JSON object of attributes: the JSON text of each value, empty for `null`.
-struct Given<'a>(BTreeMap<Cow<'a, str>, String>);
+/// The members of a JSON object of attributes, with the JSON texts of their values, which are empty for those that are
+/// removed. The bounds are those of what is set; of what a subject may have, as many can be removed.
+#[derive(Default)]
+struct Given<'a> {
+    set: BTreeMap<Cow<'a, str>, String>,
+    removed: BTreeMap<Cow<'a, str>, String>,
+}
+
+fn texts<'a>(members: &'a BTreeMap<Cow<'_, str>, String>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    members.iter().map(|(name, value)| (&**name, &**value))
+}
 
 impl<'a> Given<'a> {
     fn of(object: &'a RawValue) -> Result<Self, AttributesError> {
@@ -310,18 +322,24 @@ impl<'a> Given<'a> {
             return Err(AttributesError::NoObject);
         }
         let members: Members<'a> = serde_json::from_str(object.get()).map_err(|_| AttributesError::NoObject)?;
-        let mut all = BTreeMap::new();
-        for (name, value) in members.0? {
-            if all.insert(name.clone(), value).is_some() {
-                return Err(AttributesError::Repeated(name.into_owned()));
-            }
+        members.0
+    }
+
+    fn add(&mut self, name: Cow<'a, str>, value: String) -> Result<(), AttributesError> {
+        if self.set.contains_key(&name) || self.removed.contains_key(&name) {
+            return Err(AttributesError::Repeated(name.into_owned()));
         }
-        Ok(Self(all))
+        let to = if value.is_empty() { &mut self.removed } else { &mut self.set };
+        if to.len() == MAX_ATTRIBUTES {
+            return Err(AttributesError::TooMany);
+        }
+        to.insert(name, value);
+        Ok(())
     }
 }
 
 /// Members of an object, up to the first that is not valid.
-struct Members<'a>(Result<Vec<(Cow<'a, str>, String)>, AttributesError>);
+struct Members<'a>(Result<Given<'a>, AttributesError>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -335,18 +353,15 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut all, mut error) = (Vec::new(), None);
+                let mut all = Ok(Given::default());
                 while let Some((name, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    // The rest is only skipped.
-                    if error.is_none() {
-                        match checked(name.0, value) {
-                            Ok(_) if all.len() == MAX_ATTRIBUTES => error = Some(AttributesError::TooMany),
-                            Ok(member) => all.push(member),
-                            Err(wrong) => error = Some(wrong),
-                        }
-                    }
+                    // After an error the rest is only skipped.
+                    all = all.and_then(|mut given| {
+                        let (name, value) = checked(name.0, value)?;
+                        given.add(name, value).map(|()| given)
+                    });
                 }
-                Ok(Members(error.map_or(Ok(all), Err)))
+                Ok(Members(all))
             }
         }
 
@@ -366,18 +381,34 @@ fn checked<'a>(name: Cow<'a, str>, value: &RawValue) -> Result<(Cow<'a, str>, St
         "null" => return Ok((name, String::new())),
         text => written(text),
     };
+    let invalid = |reason: &str| AttributesError::Value { name: name.clone().into_owned(), reason: reason.to_owned() };
+    if depth(&text) > MAX_DEPTH {
+        return Err(invalid(&format!("its arrays and objects are in one another more than {MAX_DEPTH} times")));
+    }
     if text.len() > MAX_ATTRIBUTES_BYTES {
         return Err(AttributesError::TooLong);
     }
     // A text may be valid JSON and yet none that can be read, such as one with half of a surrogate pair.
     match serde_json::from_str::<serde_json::Value>(&text) {
         Ok(_) => Ok((name, text)),
-        Err(error) => {
-            let reason = error.to_string();
-            let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
-            Err(AttributesError::Value { name: name.into_owned(), reason })
-        }
+        Err(error) => Err(invalid(error.to_string().split(" at line ").next().unwrap_or_default())),
     }
+}
+
+/// Returns how often arrays and objects of a JSON text are in one another.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut is_string, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            b'[' | b'{' if !is_string => depth += 1,
+            b']' | b'}' if !is_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+        is_string ^= byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+    }
+    deepest
 }
 
 /// Returns a JSON text as it is stored and shown: without white space around its parts, in which there may be line ends, and
@@ -431,6 +462,32 @@ mod tests {
         assert_eq!(ann.after(&AttributesChange::clear()).unwrap(), none);
         assert_eq!(none.after(&ann.change()).unwrap(), ann);
         assert!(merge("{}").is_empty() && !AttributesChange::clear().is_empty());
+    }
+
+    #[test]
+    fn what_is_removed_leaves_room_for_what_is_set() {
+        let many = |value: &dyn Fn(usize) -> String| -> Vec<String> {
+            (0..MAX_ATTRIBUTES).map(|number| format!("\"{number:064}\":{}", value(number))).collect()
+        };
+        let short: Vec<String> = (0..MAX_ATTRIBUTES).map(|number| format!("\"{number}\":1")).collect();
+        let full = Attributes::default().after(&merge(&format!("{{{}}}", short.join(",")))).unwrap();
+        let one_less: Vec<String> = short.iter().map(|member| member.replace(":1", ":null")).collect();
+        let changed = full.after(&merge(&format!("{{{},\"new\":1}}", one_less.join(",")))).unwrap();
+        assert_eq!(json(&changed), r#"{"new":1}"#);
+        assert_eq!(full.after(&merge(r#"{"new":1}"#)), Err(AttributesError::TooMany));
+        let removed = merge(&format!("{{{},\"a\":\"{}\"}}", many(&|_| "null".to_owned()).join(","), "x".repeat(900)));
+        assert_eq!(Attributes::default().after(&removed).unwrap().stored().len(), 1 + 1 + 902 + 1);
+    }
+
+    #[test]
+    fn values_are_not_too_deep() {
+        let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert!(AttributesChange::merging(&raw(&nested(MAX_DEPTH))).is_ok());
+        for depth in [MAX_DEPTH + 1, 127] {
+            let error = AttributesChange::merging(&raw(&nested(depth))).unwrap_err();
+            assert!(error.to_string().contains("more than 120 times"), "{error}");
+        }
+        assert!(AttributesChange::merging(&raw(&format!(r#"{{"a":"\"{}"}}"#, "[".repeat(200)))).is_ok());
     }
 
     #[test]

@@ -113,6 +113,8 @@ async fn change(
     let (name, subject, service) = (call.board_name()?, call.subject()?, call.service());
     let keeper = service.keeper(&call.caller, &name).await?;
     let change = sent.await?;
+    // While the body was sent, the board may have got a definition that names another one.
+    service.check_keeper(&name, &keeper).await?;
     let (keeper, stored) = service.stored_subject(&keeper, &subject, by.as_ref()).await?;
     if let Some(Err(error)) = service.set_attributes(&keeper, &[(stored, change)]).await?.pop() {
         return Err(problem(&error));

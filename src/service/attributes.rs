@@ -62,7 +62,7 @@ impl Service {
     /// Returns the board that keeps the attributes of the subjects of a board, for reads of them.
     pub async fn keeper_to_read(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
         let board = self.board(caller, name).await?;
-        self.keeper_of(&self.refreshed(&board).await?).await
+        self.present_keeper_of(&self.refreshed(&board).await?).await
     }
 
     /// Returns why the board that a definition names cannot keep its attributes, if that is so now.
@@ -73,20 +73,31 @@ impl Service {
         }
     }
 
+    /// Returns the board that keeps the attributes of a board, as it is known here. One that could not keep them is looked
+    /// for again.
     async fn keeper_of(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
+        let Some(name) = board.keeper() else { return Ok(board.clone()) };
+        match self.registry.get(name).await?.map(|keeper| usable(board.name(), keeper)) {
+            Some(Ok(keeper)) => Ok(keeper),
+            _ => self.present_keeper_of(board).await,
+        }
+    }
+
+    /// Returns the board that keeps the attributes of a board, as the store has it. One store call, if it is another one.
+    async fn present_keeper_of(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
         let Some(name) = board.keeper() else { return Ok(board.clone()) };
         let missing =
             || ServiceError::NoKeeper { board: board.name().clone(), keeper: name.clone(), why: "does not exist" };
-        usable(board.name(), self.registry.get(name).await?.ok_or_else(missing)?)
+        usable(board.name(), self.registry.refresh(name).await?.ok_or_else(missing)?)
     }
 
-    /// Returns [`StoreError::BoardChanged`] if the board of this name has the attributes of another board by now. One store
-    /// call, if they are not its own.
+    /// Returns [`StoreError::BoardChanged`] if the board of this name has the attributes of another board by now. Two store
+    /// calls, if they are not its own.
     pub async fn check_keeper(&self, name: &BoardName, keeper: &Arc<Board>) -> Result<()> {
         if keeper.name() == name && keeper.keeper().is_none() {
             return Ok(());
         }
-        match self.keeper_of(&self.stored(name).await?).await? {
+        match self.present_keeper_of(&self.stored(name).await?).await? {
             present if present.name() == keeper.name() => Ok(()),
             _ => Err(StoreError::BoardChanged.into()),
         }

@@ -391,7 +391,8 @@ pub trait Store: Lifecycle {
     /// room for them. What changes nothing is not written. If the call fails, some may be made; repeating it is harmless
     /// unless others have changed the same attributes since. O(changes x log n).
     ///
-    /// Returns [`StoreError::MemoryFull`] if there is no memory for attributes that take more than before.
+    /// Returns [`StoreError::MemoryFull`] if there is no memory for attributes that take more than before. Those that take
+    /// less are set all the same.
     async fn set_attributes(
         &self,
         board: &Arc<Board>,

@@ -373,6 +373,23 @@ async fn several_boards_show_the_attributes_of_one() {
     assert_eq!(change(client, "players", "a", r#"{"n":2}"#).await.status, 200);
     assert_eq!(other.get("/v1/boards/kills/rankings?attributes=n").await.body["items"][0]["attributes"]["n"], 2);
     assert_eq!(change(&other, "kills", "a", r#"{"n":3}"#).await.body["attributes"]["n"], 3);
+    // Where it is known as one without keys, while it has some by now, nothing of its rankings is shown or changed.
+    for call in 0..3 {
+        assert_eq!(client.delete("/v1/boards/players").await.status, 200);
+        assert_eq!(client.define("players", "COUNT(1h, x, y)", "1m").await.status, 201);
+        assert_eq!(other.get("/v1/boards/kills/subjects/a/attributes").await.status, 200);
+        assert_eq!(client.delete("/v1/boards/players").await.status, 200);
+        assert_eq!(client.define("players", "COUNT(1h, x, y BY z)", "1m").await.status, 201);
+        let answer = match call {
+            0 => other.get("/v1/boards/kills/attributes").await,
+            1 => other.get("/v1/boards/kills/subjects/a/attributes?by=z").await,
+            _ => {
+                let path = "/v1/boards/kills/subjects/a/attributes?by=z";
+                other.send(Method::PATCH, path, Some("application/json"), r#"{"n":4}"#).await
+            }
+        };
+        assert_eq!(answer.refusal(), (409, "no_attributes_board"), "{call}: {answer:?}");
+    }
 }
 
 /// A promotion exchanges the boards that are named, for every instance.

@@ -29,7 +29,7 @@ use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
-    pub(in crate::http) parse_items: fn(&[u8], &Board) -> Result<ParsedIncrements, BodyError>,
+    pub(in crate::http) parse_items: fn(&[u8], &Board) -> ParsedItemsOfBody,
     pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> ParsedIncrement,
     /// Whether the last of several items must take effect last, so that a stream is processed in order.
     pub(in crate::http) in_order: bool,
@@ -109,19 +109,23 @@ async fn count_of_source(
 }
 
 /// Parses all items of a body for the board.
-pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(
-    body: &'a [u8],
-    board: &Board,
-) -> Result<ParsedIncrements, BodyError> {
-    ParsedItems::of_body(body, |item: I| with_attributes(item, board))
+pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(body: &'a [u8], board: &Board) -> ParsedItemsOfBody {
+    let (mut described, mut valid) = (Described::new(), 0);
+    let items = ParsedItems::of_body(body, |mut item: I| {
+        let attributes = item.take_attributes()?;
+        let increment = item.into_increment(board)?;
+        if let Some(attributes) = attributes {
+            described.push((valid, increment.subject.clone(), attributes));
+        }
+        valid += 1;
+        Ok((increment, ()))
+    })?;
+    Ok((items, described))
 }
 
 /// Parses a line of a stream for the board.
 pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(line: NdjsonLine<'a>, board: &Board) -> ParsedIncrement {
-    with_attributes(items::parse_line::<I>(line)?, board)
-}
-
-fn with_attributes<'a, I: BoardItem<'a>>(mut item: I, board: &Board) -> ParsedIncrement {
+    let mut item = items::parse_line::<I>(line)?;
     let attributes = item.take_attributes()?;
     Ok((item.into_increment(board)?, attributes))
 }
@@ -145,13 +149,12 @@ impl ParsedBody {
         let ItemParameters { return_scores, strict, .. } = *parameters;
         let checked = (kind.check_board)(board).map_err(|problem| BodyError { problem, depends_on_board: true });
         match checked.and_then(|()| (kind.parse_items)(body, board)) {
-            Ok(items) if strict && items.has_errors() => {
+            Ok((items, _)) if strict && items.has_errors() => {
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
                 Self::without_increments(Receipt::refusing(items), number, depends_on_board)
             }
-            Ok(mut items) => {
+            Ok((mut items, described)) => {
                 items.add_ids(ids.as_ref(), |increment| &mut increment.id);
-                let described = described(&mut items);
                 let increments = std::mem::take(&mut items.valid);
                 let mut subjects = Vec::new();
                 if return_scores {
@@ -203,27 +206,28 @@ impl Ingest {
     async fn describe(
         &self,
         described: Described,
+        items: &ParsedIncrements,
         outcomes: &[Outcome],
         board: &Arc<Board>,
-        position: fn(u64) -> Position,
     ) -> Vec<(Position, ItemError)> {
         let is_counted = |at: usize| !matches!(outcomes.get(at), None | Some(Outcome::Rejected(_)));
         let counted = described.into_iter().filter(|(at, ..)| is_counted(*at));
-        let (numbers, changes): (Vec<u64>, Vec<_>) =
-            counted.map(|(_, number, subject, change)| (number, (subject, *change))).unzip();
+        let (places, changes): (Vec<usize>, Vec<_>) =
+            counted.map(|(at, subject, change)| (at, (subject, *change))).unzip();
+        let position = |at: usize| (items.position)(items.details.get(at).map_or(0, |(number, ())| *number));
         // Boxed, because every other request would have room for it too.
         match Box::pin(self.state.service.set_attributes_beside(board, changes)).await {
             Ok(outcomes) => {
-                let refused_of = |(number, outcome): (u64, Result<(), AttributesError>)| {
-                    Some((position(number), ItemError::of_attributes(&outcome.err()?)))
+                let refused_of = |(at, outcome): (usize, Result<(), AttributesError>)| {
+                    Some((position(at), ItemError::of_attributes(&outcome.err()?)))
                 };
-                numbers.into_iter().zip(outcomes).filter_map(refused_of).collect()
+                places.into_iter().zip(outcomes).filter_map(refused_of).collect()
             }
             Err(error) => {
                 let code = Problem::from(error).code().as_str();
                 let detail = format!("the item was counted, and its attributes were not set: {code}");
                 let error = || ItemError::value(ItemCode::AttributesNotSet, "attributes", &detail);
-                numbers.into_iter().map(|number| (position(number), error())).collect()
+                places.into_iter().map(|at| (position(at), error())).collect()
             }
         }
     }
@@ -259,11 +263,12 @@ impl Ingest {
                 outcomes => {
                     let (outcomes, judging) = outcomes?;
                     let mut receipt = Receipt::new(return_scores);
+                    let items = items?;
                     let refused = match described.is_empty() {
                         true => Vec::new(),
-                        false => self.describe(described, &outcomes, &judging, Position::Index).await,
+                        false => self.describe(described, &items, &outcomes, &judging).await,
                     };
-                    receipt.record(items?, subjects, outcomes, &board, &judging);
+                    receipt.record(items, subjects, outcomes, &board, &judging);
                     receipt.reject_attributes(refused);
                     return Ok(receipt);
                 }
@@ -272,19 +277,11 @@ impl Ingest {
     }
 }
 
-/// The valid items that have attributes: the position among the valid ones, the number, subject and attributes of each.
-type Described = Vec<(usize, u64, Subject, Box<AttributesChange>)>;
+/// The items of a body, with those that have attributes, or why the body is refused.
+type ParsedItemsOfBody = Result<(ParsedIncrements, Described), BodyError>;
 
-/// Takes the attributes of items.
-fn described(items: &mut ParsedIncrements) -> Described {
-    let mut described = Described::new();
-    for (at, (increment, (number, attributes))) in items.valid.iter().zip(&mut items.details).enumerate() {
-        if let Some(attributes) = attributes.take() {
-            described.push((at, *number, increment.subject.clone(), attributes));
-        }
-    }
-    described
-}
+/// The valid items that have attributes: the position among the valid ones, the subject and the attributes of each.
+pub(in crate::http) type Described = Vec<(usize, Subject, Box<AttributesChange>)>;
 
 /// Handler of the lines of a stream for one board.
 struct BoardLines<'a> {
@@ -296,7 +293,7 @@ struct BoardLines<'a> {
 }
 
 impl stream::LineHandler for BoardLines<'_> {
-    type Portion = ParsedIncrements;
+    type Portion = (ParsedIncrements, Described);
     type Outcomes = (Vec<Outcome>, Arc<Board>, Vec<(Position, ItemError)>);
     type Receipt = Receipt;
 
@@ -305,39 +302,45 @@ impl stream::LineHandler for BoardLines<'_> {
         if in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
     }
 
-    fn new_portion(&self, lines: usize) -> ParsedIncrements {
-        ParsedItems::new(Position::Line, lines)
+    fn new_portion(&self, lines: usize) -> Self::Portion {
+        (ParsedItems::new(Position::Line, lines), Described::new())
     }
 
-    fn parse_line(&self, portion: &mut ParsedIncrements, number: u64, line: NdjsonLine<'_>) {
-        let mut item = (self.ingest.kind.parse_line)(line, &self.board);
-        if matches!(item, Ok((_, Some(_)))) {
-            self.has_attributes.store(true, Ordering::Relaxed);
-            if let Err(denied) = self.ingest.caller.require_secret() {
-                item = Err(ItemError::value(ItemCode::InvalidAttributes, "attributes", denied));
+    fn parse_line(&self, (items, described): &mut Self::Portion, number: u64, line: NdjsonLine<'_>) {
+        let item = match (self.ingest.kind.parse_line)(line, &self.board) {
+            Ok((increment, None)) => Ok((increment, ())),
+            Ok((increment, Some(attributes))) => {
+                self.has_attributes.store(true, Ordering::Relaxed);
+                match self.ingest.caller.require_secret() {
+                    Ok(()) => {
+                        described.push((items.valid.len(), increment.subject.clone(), attributes));
+                        Ok((increment, ()))
+                    }
+                    Err(denied) => Err(ItemError::value(ItemCode::InvalidAttributes, "attributes", denied)),
+                }
             }
-        }
-        portion.push(number, item);
+            Err(error) => Err(error),
+        };
+        items.push(number, item);
     }
 
-    async fn send(&self, portion: &mut ParsedIncrements) -> service::Result<Self::Outcomes> {
-        portion.add_ids(self.ingest.ids.as_ref(), |increment| &mut increment.id);
-        let described = described(portion);
-        let increments = std::mem::take(&mut portion.valid);
+    async fn send(&self, (items, described): &mut Self::Portion) -> service::Result<Self::Outcomes> {
+        items.add_ids(self.ingest.ids.as_ref(), |increment| &mut increment.id);
+        let increments = std::mem::take(&mut items.valid);
         if increments.is_empty() {
             return Ok((Vec::new(), self.board.clone(), Vec::new()));
         }
         let (outcomes, judging) = self.ingest.send(&self.board, increments, false).await?;
         let refused = match described.is_empty() {
             true => Vec::new(),
-            false => self.ingest.describe(described, &outcomes, &judging, Position::Line).await,
+            false => self.ingest.describe(std::mem::take(described), items, &outcomes, &judging).await,
         };
         Ok((outcomes, judging, refused))
     }
 
-    fn record(&self, receipt: &mut Receipt, portion: ParsedIncrements, (outcomes, judging, refused): Self::Outcomes) {
+    fn record(&self, receipt: &mut Receipt, (items, _): Self::Portion, (outcomes, judging, refused): Self::Outcomes) {
         let before = receipt.counts();
-        receipt.record(portion, Vec::new(), outcomes, &self.board, &judging);
+        receipt.record(items, Vec::new(), outcomes, &self.board, &judging);
         receipt.reject_attributes(refused);
         self.metrics.record(&before, &receipt.counts());
     }

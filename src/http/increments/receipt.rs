@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::item::Beside;
 use crate::board::{Board, RankingKey, Shown, Subject, Tie, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
@@ -93,7 +92,7 @@ pub(super) struct NewScore {
 }
 
 /// Increments or samples.
-pub(in crate::http) type ParsedIncrements = ParsedItems<Increment, Beside>;
+pub(in crate::http) type ParsedIncrements = ParsedItems<Increment>;
 
 impl From<EventsReceipt> for Receipt {
     /// Returns the receipt of increments of one board that are a part of the log of a source.
@@ -130,7 +129,7 @@ impl Receipt {
         judging: &Board,
     ) {
         let mut subjects = subjects.into_iter();
-        for ((number, _), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
+        for ((number, ()), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
             self.reject_invalid(&mut items, number);
             let subject = subjects.next();
             match outcome {

@@ -40,7 +40,7 @@ impl<I, D> ParsedItems<I, D> {
     /// Parses the items of a body, each of which `validate` converts. Fails if a single item has the wrong structure.
     pub(in crate::http) fn of_body<'a, T: Item<'a>>(
         body: &'a [u8],
-        validate: impl Fn(T) -> Result<(I, D), ItemError>,
+        mut validate: impl FnMut(T) -> Result<(I, D), ItemError>,
     ) -> Result<Self, BodyError> {
         let mut parsed;
         match parse_body(body)? {
@@ -54,7 +54,7 @@ impl<I, D> ParsedItems<I, D> {
             OneOrMany::Many(elements) => {
                 parsed = Self::new(Position::Index, elements.len());
                 for (index, raw) in (0..).zip(elements) {
-                    parsed.push(index, parse_element(raw).and_then(&validate));
+                    parsed.push(index, parse_element(raw).and_then(&mut validate));
                 }
             }
         }

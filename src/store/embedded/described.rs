@@ -6,18 +6,25 @@ use std::sync::Arc;
 
 use super::log_operations::{LogOperations, Portion};
 use crate::board::{Attributes, AttributesChange, AttributesError, Subject};
+use crate::store::sizing::allocated;
 use crate::store::{Described, TextRange};
 
 /// The subjects of a board that have attributes.
 #[derive(Debug, Default)]
 pub(super) struct DescribedSubjects {
     subjects: BTreeMap<Arc<str>, Attributes>,
-    /// The bytes of the names and of the stored attributes.
+    /// The bytes of the names and of the stored attributes, as allocated.
     texts: usize,
 }
 
-/// The approximate bytes of a subject in addition to its texts: two `Arc`s, and in the tree.
-const SUBJECT_BYTES: usize = 2 * 16 + (16 + 16) * 3 / 2;
+/// The approximate bytes of a subject in addition to its texts: in the tree, whose leaves are little more than half full
+/// after subjects were added in their order, as they are at a start.
+const SUBJECT_BYTES: usize = (16 + 16) * 2;
+
+/// Returns the bytes of a text in an `Arc`.
+fn shared(text: &str) -> usize {
+    allocated(16 + text.len())
+}
 
 impl DescribedSubjects {
     /// Returns the attributes of a subject. O(log n).
@@ -44,15 +51,15 @@ impl DescribedSubjects {
     /// Gives a subject these attributes. O(log n).
     pub(super) fn set(&mut self, subject: &str, attributes: Attributes) {
         if let Some(before) = self.subjects.get_mut(subject) {
-            self.texts = self.texts - before.stored().len() + attributes.stored().len();
+            self.texts = self.texts - shared(before.stored()) + shared(attributes.stored());
             if attributes.is_empty() {
-                self.texts -= subject.len();
+                self.texts -= shared(subject) + shared("");
                 self.subjects.remove(subject);
             } else {
                 *before = attributes;
             }
         } else if !attributes.is_empty() {
-            self.texts += subject.len() + attributes.stored().len();
+            self.texts += shared(subject) + shared(attributes.stored());
             self.subjects.insert(subject.into(), attributes);
         }
     }
@@ -99,13 +106,14 @@ mod tests {
             after.into_iter().for_each(|after| described.set(subject, after));
             (grows, described.memory_bytes(), described.list(TextRange::default(), 9).total)
         };
-        assert_eq!(change("aa", &merging(r#"{"n":1}"#)), (Some(true), 2 + 4 + SUBJECT_BYTES, 1));
-        assert_eq!(change("aa", &merging(r#"{"n":1,"x":null}"#)), (None, 2 + 4 + SUBJECT_BYTES, 1));
-        assert_eq!(change("aa", &merging(r#"{"n":22}"#)), (Some(true), 2 + 5 + SUBJECT_BYTES, 1));
-        assert_eq!(change("b", &merging(r#"{"n":null}"#)), (None, 2 + 5 + SUBJECT_BYTES, 1));
-        assert_eq!(change("b", &merging(r#"{"m":1}"#)), (Some(true), 3 + 9 + 2 * SUBJECT_BYTES, 2));
-        assert_eq!(change("aa", &merging(r#"{"n":3}"#)), (Some(false), 3 + 8 + 2 * SUBJECT_BYTES, 2));
-        assert_eq!(change("aa", &AttributesChange::clear()), (Some(false), 1 + 4 + SUBJECT_BYTES, 1));
+        // A text of up to 16 bytes takes 32 in its `Arc`.
+        assert_eq!(change("aa", &merging(r#"{"n":1}"#)), (Some(true), 64 + SUBJECT_BYTES, 1));
+        assert_eq!(change("aa", &merging(r#"{"n":1,"x":null}"#)), (None, 64 + SUBJECT_BYTES, 1));
+        assert_eq!(change("aa", &merging(r#"{"n":"1234567890123"}"#)), (Some(true), 80 + SUBJECT_BYTES, 1));
+        assert_eq!(change("b", &merging(r#"{"n":null}"#)), (None, 80 + SUBJECT_BYTES, 1));
+        assert_eq!(change("b", &merging(r#"{"m":1}"#)), (Some(true), 144 + 2 * SUBJECT_BYTES, 2));
+        assert_eq!(change("aa", &merging(r#"{"n":3}"#)), (Some(false), 128 + 2 * SUBJECT_BYTES, 2));
+        assert_eq!(change("aa", &AttributesChange::clear()), (Some(false), 64 + SUBJECT_BYTES, 1));
         assert_eq!(change("b", &merging(r#"{"m":null}"#)), (Some(false), 0, 0));
     }
 }

@@ -373,6 +373,7 @@ impl Store for Embedded {
         changes: &[(Subject, AttributesChange)],
     ) -> Result<Vec<Result<(), AttributesError>>> {
         let (mut outcomes, mut tickets) = (Vec::with_capacity(changes.len()), Vec::new());
+        let mut is_full = false;
         for some in changes.chunks(MODERATED_TOGETHER) {
             let bytes = |(subject, _): &(Subject, AttributesChange)| subject.as_str().len() + 2 * MAX_ATTRIBUTES_BYTES;
             let permit = self.journal().admit(some.iter().map(bytes).sum::<usize>() + 64)?;
@@ -381,6 +382,8 @@ impl Store for Embedded {
                 for (subject, change) in some {
                     match state.describe(subject.as_str(), change, has_room, operations) {
                         Ok(outcome) => outcomes.push(outcome),
+                        // What takes less is done all the same.
+                        Err(StoreError::MemoryFull) => is_full = true,
                         Err(error) => return (Err(error), Awaited::Yes),
                     }
                 }
@@ -393,7 +396,7 @@ impl Store for Embedded {
         // What was set before may still be on its way to the disk. The response confirms it, so it has to wait for it.
         tickets.push(self.journal().ticket_for_all_appended());
         self.journal().wait_all(tickets).await.into_iter().collect::<Result<()>>()?;
-        Ok(outcomes)
+        if is_full { Err(StoreError::MemoryFull) } else { Ok(outcomes) }
     }
 
     async fn attributes(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Vec<Attributes>> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, try_join_all};
+use futures_util::future::{BoxFuture, join_all, try_join_all};
 
 use super::part::Part;
 use super::partition::Partition;
@@ -48,8 +48,11 @@ pub(super) async fn set(
         }
     }
     let mut outcomes = vec![Ok(()); changes.len()];
-    for (at, outcome) in try_join_all(calls).await?.into_iter().flatten() {
-        outcomes[at] = outcome;
+    // What one part has no memory for does not keep the others from theirs.
+    for share in join_all(calls).await {
+        for (at, outcome) in share? {
+            outcomes[at] = outcome;
+        }
     }
     Ok(outcomes)
 }
@@ -61,7 +64,8 @@ async fn set_share(
     share: Vec<usize>,
 ) -> ShareOutcomes {
     let mut outcomes = Vec::with_capacity(share.len());
-    for some in share.chunks(TOGETHER) {
+    let (mut left, mut is_full) = (share.chunks(TOGETHER).rev().collect::<Vec<_>>(), None);
+    while let Some(some) = left.pop() {
         let answer = session.ask(&part, &SET_ATTRIBUTES, |_, call| {
             call.key(part.keys.attributes()).key(part.keys.described());
             call.arg("most", MAX_ATTRIBUTES).arg("most_bytes", MAX_ATTRIBUTES_BYTES);
@@ -74,7 +78,17 @@ async fn set_share(
                 call.all([subject.as_str(), mode, change.text()]);
             }
         });
-        let ScriptAnswer { mut reply, .. } = answer.await?;
+        let ScriptAnswer { mut reply, .. } = match answer.await {
+            // Those that take less than before are set without memory for the others.
+            Err(error) if error.is_out_of_memory() => {
+                match some.split_at(some.len() / 2) {
+                    ([], _) => is_full = Some(error),
+                    (first, second) => left.extend([second, first]),
+                }
+                continue;
+            }
+            answer => answer?,
+        };
         for at in some {
             let outcome = match reply.text()?.as_str() {
                 "done" => Ok(()),
@@ -85,7 +99,7 @@ async fn set_share(
             outcomes.push((*at, outcome));
         }
     }
-    Ok(outcomes)
+    is_full.map_or(Ok(outcomes), Err)
 }
 
 /// Returns the attributes of subjects, in their order.

@@ -143,6 +143,11 @@ impl ServerFailure {
         }
     }
 
+    /// Returns whether the server has no memory for what the command writes.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, ServerFailure::ReadOnly(text) if text.contains("OOM"))
+    }
+
     /// Returns whether the command was certainly not done and may be sent again soon.
     pub fn is_passing(&self) -> bool {
         matches!(self, ServerFailure::Unreachable(_) | ServerFailure::Busy(_))

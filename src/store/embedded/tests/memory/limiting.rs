@@ -1,7 +1,9 @@
 //! Tests of a store with little memory: it is filled until it refuses, used on, and opened again.
 
+use serde_json::value::RawValue;
+
 use super::*;
-use crate::board::{ModerationChange, Visibility};
+use crate::board::{AttributesChange, ModerationChange, Visibility};
 use crate::store::embedded::memory::Level;
 use crate::store::embedded::storage::files::simulated::Crash;
 use crate::store::{Rejection, StoreError, TableName};
@@ -253,6 +255,31 @@ async fn each_kind_alone_fills_a_store_until_it_refuses() {
         let subject = Subject::parse(&format!("a subject of {:0>400}", 7)).unwrap();
         copy.moderate(&boards[0], &[(subject, ModerationChange::Clear)]).await.unwrap();
     }
+}
+
+/// What takes less than before is done together with what there is no memory for.
+#[tokio::test]
+async fn attributes_become_shorter_and_leave_where_there_is_no_memory_for_more() {
+    let disk = Simulated::new();
+    let store = open_limited(&disk);
+    let boards = define_all(&store).await;
+    let change = |subject: &str, bytes: usize| {
+        let object = RawValue::from_string(format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes))).unwrap();
+        (Subject::parse(subject).unwrap(), AttributesChange::replacing(&object).unwrap())
+    };
+    let mut number = 0;
+    while !refused(store.set_attributes(&boards[0], &[change(&format!("s{number}"), 1_000)]).await.map(drop)) {
+        number += 1;
+    }
+    let clear = (Subject::parse("s1").unwrap(), AttributesChange::clear());
+    assert!(refused(store.set_attributes(&boards[0], &[change("new", 9), clear, change("s2", 1)]).await.map(drop)));
+    let subjects = ["new", "s1", "s2", "s3"].map(|subject| Subject::parse(subject).unwrap());
+    let lengths = async |store: &Embedded, board| -> Vec<usize> {
+        store.attributes(board, &subjects).await.unwrap().iter().map(|attributes| attributes.stored().len()).collect()
+    };
+    assert_eq!(lengths(&store, &boards[0]).await, [0, 0, 6, 1_005]);
+    let copy = open_limited(&disk.crash(0, Crash::Killed));
+    assert_eq!(lengths(&copy, &define_all(&copy).await[0]).await, [0, 0, 6, 1_005]);
 }
 
 #[tokio::test]
