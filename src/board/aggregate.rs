@@ -27,6 +27,9 @@ pub enum Kind {
     TimedSum(Split),
     /// COUNT_DISTINCT: as [`Sum`](Self::Sum); each value counts in the slot in which it was last seen.
     Distinct,
+    /// COUNT with a cap for each person: as [`Sum`](Self::Sum); what a person adds to a subject in a day is
+    /// [`counted`](super::counted) of a counter, which is stored as values of COUNT_DISTINCT are.
+    Capped { most: u32 },
     /// AVG: the sum of sums divided by the sum of counts. There is no value without measurements.
     Mean,
     /// MIN: the smallest of the slots' extremes. There is no value without measurements.
@@ -54,6 +57,8 @@ impl Kind {
     pub fn cancels(self) -> bool {
         match self {
             Kind::Sum | Kind::TimedSum(_) | Kind::Mean => true,
+            // Counters of 0 are stored.
+            Kind::Capped { .. } => false,
             Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }
@@ -86,7 +91,7 @@ impl Kind {
             }
         }
         match self {
-            Kind::Sum | Kind::Distinct => Some(Value::Exact(Amount(sum))),
+            Kind::Sum | Kind::Distinct | Kind::Capped { .. } => Some(Value::Exact(Amount(sum))),
             Kind::TimedSum(split) if split.score(sum) == 0 => Some(Value::ZERO),
             Kind::TimedSum(_) => Some(Value::Exact(Amount(sum))),
             Kind::Mean => averaging.score(sum, count),
@@ -105,23 +110,25 @@ impl Kind {
     pub fn field(self) -> &'static str {
         match self {
             Kind::Sum | Kind::TimedSum(_) => "amount",
-            Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => "value",
+            Kind::Distinct | Kind::Capped { .. } | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => {
+                "value"
+            }
         }
     }
 
-    /// Returns whether values are counted, so that an increment has a value that was seen and no number.
+    /// Returns whether an increment has a value that was seen and no number: a value that is counted, or a person.
     pub fn counts_values(self) -> bool {
         match self {
-            Kind::Distinct | Kind::Sketch => true,
+            Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => true,
             Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => false,
         }
     }
 
-    /// Returns whether the values that a subject was seen with are stored, each with the time when it was last seen.
-    /// What a subject had in earlier slots is then not known.
+    /// Returns whether the values that a subject was seen with are stored, each with the time when it was last seen, or
+    /// counters in their form. What a subject had in earlier slots is then not known.
     pub fn remembers_values(self) -> bool {
         match self {
-            Kind::Distinct => true,
+            Kind::Distinct | Kind::Capped { .. } => true,
             Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }
@@ -130,7 +137,14 @@ impl Kind {
     pub fn has_fractions(self) -> bool {
         match self {
             Kind::Mean => true,
-            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+            Kind::Sum
+            | Kind::TimedSum(_)
+            | Kind::Distinct
+            | Kind::Capped { .. }
+            | Kind::Min
+            | Kind::Max
+            | Kind::Last
+            | Kind::Sketch => false,
         }
     }
 
@@ -143,7 +157,7 @@ impl Kind {
     /// Returns the value of a subject without data. This is also the score of a subject outside the ranking.
     pub fn absent(self) -> Option<Value> {
         match self {
-            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Sketch => Some(Value::ZERO),
+            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => Some(Value::ZERO),
             Kind::Mean | Kind::Min | Kind::Max | Kind::Last => None,
         }
     }
@@ -165,7 +179,7 @@ impl Aggregate {
         if let Aggregate::Last { at, .. } = self { Some(*at) } else { None }
     }
 
-    /// Returns whether the aggregate is the same as no data. Stores do not keep such aggregates.
+    /// Returns whether the aggregate is the same as no data. Stores keep such aggregates only of boards with a cap.
     pub fn is_empty(&self) -> bool {
         match self {
             Aggregate::Sum(amount) => amount.0 == 0,

@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use self::choices::{Cover, Mode, Order, Ranks, Stamp};
 use super::{
-    Averaging, BoardName, Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale,
+    Averaging, BoardName, Calendar, Cap, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Prior, Scale,
     Season, SlotError, Span, Starts, TieBreak, Ties, WindowLength, form,
 };
 
@@ -102,8 +102,8 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "form::is_default")]
     #[schema(schema_with = Ranks::schema)]
     pub ranks: Ranks,
-    /// Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
-    /// dropped, and responses have `capped` true. Default: no limit.
+    /// Maximum number of values stored per subject, for COUNT_DISTINCT, and of the counters of a `cap`. Beyond it the value
+    /// last seen longest ago is dropped, or a counter of the oldest day, and responses have `capped` true. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
     #[schema(value_type = u32, minimum = 1, example = 1000)]
     pub max_values: Option<u32>,
@@ -167,6 +167,11 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::board_if_any")]
     #[schema(value_type = String, example = "players", required = false)]
     pub attributes: Option<BoardName>,
+    /// Most that one person adds to one subject in a day, for ranked COUNT boards whose slots are a day or longer. Default:
+    /// no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub cap: Option<Cap>,
 }
 
 impl Serialize for Definition {
@@ -243,7 +248,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 24] = [
+    pub const KEYS: [&str; 25] = [
         "metric",
         "slot",
         "decimals",
@@ -268,6 +273,7 @@ impl Definition {
         "movement",
         "starts",
         "attributes",
+        "cap",
     ];
 
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
@@ -309,6 +315,7 @@ impl Definition {
             movement: None,
             starts: None,
             attributes: None,
+            cap: None,
         }
     }
 
@@ -382,10 +389,19 @@ impl Definition {
 
     /// Returns how the board's slots combine.
     pub fn kind(&self) -> Kind {
+        if let Some(cap) = &self.cap {
+            return Kind::Capped { most: cap.most };
+        }
         match (self.metric.function.kind(), self.ties) {
             (Kind::Sum, Some(_)) => self.scale().times().map_or(Kind::Sum, |(split, ..)| Kind::TimedSum(split)),
             (kind, _) => kind,
         }
+    }
+
+    /// Returns the calendar of the days in which a person adds up to the cap, if there is one.
+    pub(super) fn days_of_cap(&self) -> Result<Option<Calendar>, SlotError> {
+        let days = |cap: &Cap| Calendar::with_start(cap.every, self.timezone, self.starts);
+        self.cap.as_ref().map(days).transpose()
     }
 
     /// Returns the calendar, the number of slots in the window and the number of slots that the board keeps.

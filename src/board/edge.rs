@@ -69,7 +69,7 @@ pub fn weighted_value(
     let count = count + share * edge_count;
     // Adding 0.0 turns −0 into 0.
     match kind {
-        Kind::Sum | Kind::Distinct => Some(Value::Real(sum + 0.0)),
+        Kind::Sum | Kind::Distinct | Kind::Capped { .. } => Some(Value::Real(sum + 0.0)),
         Kind::Mean => averaging.score_of_parts(sum, count, samples),
         Kind::TimedSum(_) | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => None,
     }

@@ -13,6 +13,8 @@ use super::{
 pub enum NoSamples {
     /// Values are counted, which a number does not tell.
     CountsValues,
+    /// There is a cap for each person, and the sum of a slot does not tell what it is of whom.
+    Capped,
     /// Equal scores are ordered by the time of the newest item, which the sum of a slot does not tell.
     Times,
     /// The mode is `from_first`.
@@ -177,9 +179,9 @@ impl Edition {
     }
 
     /// Returns the effect of an event on the edition: see [`Metric::contribution`](super::Metric::contribution). With its
-    /// second key, if there are such; a time is added by the store.
+    /// second key, if there are such; a time is added by the store. With a cap it is the person of the event.
     pub fn contribution(&self, event: &Event) -> Result<Option<(Subject, Change)>, FieldFault> {
-        let Definition { metric, tie_break, .. } = self.definition();
+        let Definition { metric, tie_break, cap, .. } = self.definition();
         let contribution = metric.contribution(event, self.decimals())?;
         let scale = self.scale();
         match contribution {
@@ -194,6 +196,9 @@ impl Edition {
                     FieldFault::Invalid { field: field.unwrap_or_else(|| "type".into()), detail }
                 })?;
                 Ok(Some((subject, Change::Amount(number))))
+            }
+            Some((subject, Change::Amount(_))) if let Some(cap) = cap => {
+                Ok(Some((subject, Change::Seen(cap.person_of(&event.fields)?))))
             }
             contribution => Ok(contribution),
         }
@@ -236,7 +241,14 @@ impl Edition {
     /// what the other one has, where their slots allow it.
     pub fn counts_same_items_as(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.definition(), other.definition());
-        ours.metric.same_but_window(&theirs.metric) && self.has_same_unit_as(other)
+        ours.metric.same_but_window(&theirs.metric) && self.has_same_unit_as(other) && self.has_counters_of(other)
+    }
+
+    /// Returns whether both have counters of the same persons, for days that begin at the same time, or none. How much of
+    /// each counts may differ.
+    pub fn has_counters_of(&self, other: &Self) -> bool {
+        let per = |edition: &Self| edition.definition.cap.as_ref().map(|cap| cap.per.clone());
+        per(self) == per(other) && self.main().days() == other.main().days()
     }
 
     /// Returns whether a sample of one of them is a sample of the other one: both take samples, for the same slots.
@@ -253,6 +265,7 @@ impl Edition {
     pub fn refuses_samples(&self) -> Option<NoSamples> {
         match self.kind() {
             Kind::Distinct | Kind::Sketch => Some(NoSamples::CountsValues),
+            Kind::Capped { .. } => Some(NoSamples::Capped),
             _ if self.definition.mode == Mode::FromFirst => Some(NoSamples::FromFirst),
             _ if self.windows().len() > 1 => Some(NoSamples::FurtherWindows),
             Kind::Min | Kind::Max => self.kept_slots().map(|_| NoSamples::ExtremeOfAllTime),
@@ -267,7 +280,7 @@ impl Edition {
     /// store the values that they were computed from.
     pub fn takes_retractions(&self) -> bool {
         match self.kind() {
-            Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Distinct => true,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Distinct | Kind::Capped { .. } => true,
             Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
         }
     }

@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{BoardName, Decimals, FurtherWindow, MAX_SHARDS, Season, TieBreak, language};
+use super::{BoardName, Cap, Decimals, FurtherWindow, MAX_SHARDS, Season, Span, TieBreak, language};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -112,6 +112,18 @@ pub(super) fn most_of_ties<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     whole_number(&Value::deserialize(deserializer)?, 1..=TieBreak::MOST)
 }
 
+pub(super) fn most_of_cap<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    whole_number(&Value::deserialize(deserializer)?, 1..=Cap::MOST)
+}
+
+pub(super) fn one_day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    let span = Span::deserialize(deserializer)?;
+    match span == Span::DAY {
+        true => Ok(span),
+        false => Err(D::Error::custom(format!("'every' of a cap must be 1d, a calendar day, and is {span}"))),
+    }
+}
+
 pub(super) fn field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<str>, D::Error> {
     let name = Box::<str>::deserialize(deserializer)?;
     match language::is_name(&name) {
@@ -207,6 +219,7 @@ mod tests {
             movement: Some(Movement::Day),
             starts: "2026-11-01T05:00".parse().ok(),
             attributes: BoardName::parse("players").ok(),
+            cap: serde_json::from_str(r#"{"per":"u","most":10,"every":"1d"}"#).unwrap(),
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
         let written = serde_json::to_string(&definition).unwrap();

@@ -42,6 +42,7 @@ impl Board {
         take("ties", &|to| to.ties = ours.ties);
         take("ranks", &|to| to.ranks = ours.ranks);
         take("attributes", &|to| to.attributes.clone_from(&ours.attributes));
+        take("cap", &|to| to.cap.clone_from(&ours.cap));
         take("max_values", &|to| to.max_values = ours.max_values);
         take("max_keys", &|to| to.max_keys = ours.max_keys);
         take("stamp", &|to| to.stamp = ours.stamp);

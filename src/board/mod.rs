@@ -13,6 +13,7 @@
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
 //! - [`Season`]: the periods of a board, each an edition of its own.
+//! - [`Cap`]: how much of one person counts in a day.
 //! - [`Tiers`]: named parts of a ranking; [`Percentile`].
 //! - [`Movement`]: the ranks at an earlier time that lines show; [`EarlierRanks`].
 //! - [`Moderation`]: whether a subject is hidden or frozen; [`Attributes`]: what stands beside it.
@@ -30,6 +31,7 @@ mod averaging;
 mod board;
 mod board_track;
 mod calendar;
+mod cap;
 mod change;
 mod comparison;
 mod condition;
@@ -85,6 +87,7 @@ pub use averaging::{Averaging, Prior};
 pub use board::{Board, Epoch, Generation, PartitionNumbers};
 pub use board_track::{BoardEdition, BoardTrack};
 pub use calendar::{Calendar, SlotError};
+pub use cap::{Cap, DayCount, counted};
 pub use change::{Change, NotCounted};
 pub use comparison::Comparison;
 pub use definition::{

@@ -47,7 +47,7 @@ impl SlotSample {
                 let sum = Amount(change(all, before, self.sum.0));
                 Some(Change::Set { sum, count: change(times, earlier, self.count) })
             }
-            Kind::TimedSum(_) | Kind::Min | Kind::Max | Kind::Distinct | Kind::Sketch => None,
+            Kind::TimedSum(_) | Kind::Min | Kind::Max | Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => None,
         }
     }
 }

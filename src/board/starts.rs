@@ -85,7 +85,7 @@ impl Definition {
     }
 
     /// Returns the length of the periods that the board has, unless they are closed by hand.
-    fn period_length(&self) -> Option<Span> {
+    pub(super) fn period_length(&self) -> Option<Span> {
         match self.season?.every {
             PeriodLength::Span(every) => Some(every),
             PeriodLength::Manual => None,
@@ -98,7 +98,7 @@ impl Definition {
         let Some(starts) = self.starts else { return Ok(()) };
         let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
         let lengths = || self.slot_lengths().chain(self.period_length());
-        if !lengths().any(Span::is_a_day_or_longer) && self.movement != Some(Movement::Day) {
+        if !lengths().any(Span::is_a_day_or_longer) && self.movement != Some(Movement::Day) && self.cap.is_none() {
             return misplaced(
                 "starts",
                 "has no effect without slots or periods of a day or longer, which begin with it",

@@ -76,6 +76,8 @@ pub struct Track {
     scale: Scale,
     /// The calendar whose slots begin with the boundaries at which the ranks are noted, if they are.
     boundaries: Option<Calendar>,
+    /// The calendar of the days of a cap for each person, if there is one.
+    days: Option<Calendar>,
     /// The end of the period, if the track is that of the current period of a season.
     ends: Option<Timestamp>,
     /// The numbers of its ranking, if it is that of a packed period.
@@ -107,6 +109,7 @@ impl Track {
             averaging: own.averaging(),
             scale: edition.scale(),
             boundaries: own.boundaries_of_track(edition),
+            days: edition.days_of_cap()?,
             ends: None,
             packed: None,
             edition: edition.clone(),
@@ -165,6 +168,16 @@ impl Track {
     /// Returns the calendar whose slots begin with the boundaries at which the ranks of the track are noted, if they are.
     pub fn boundaries(&self) -> Option<&Calendar> {
         self.boundaries.as_ref()
+    }
+
+    /// Returns the calendar of the days in which a person adds up to the cap, if there is one.
+    pub fn days(&self) -> Option<&Calendar> {
+        self.days.as_ref()
+    }
+
+    /// Returns the start of the day in which an item counts for the cap of its person, if there is one.
+    pub fn day_of(&self, at: Timestamp) -> Option<Timestamp> {
+        self.days.as_ref().map(|days| days.slot_of(at))
     }
 
     /// Returns the newest boundary at an instant, and the next one, if the ranks of the track are noted at boundaries.

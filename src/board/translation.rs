@@ -37,6 +37,11 @@ impl Edition {
                 rescaled(*sum).map(|sum| Change::Set { sum, count: *count })
             }
             Change::Set { .. } | Change::Forget(_) | Change::Not(_) => None,
+            _ if let Some(cap) = &self.definition().cap => match (change, &from.definition().cap) {
+                (Change::Seen(person), Some(theirs)) if theirs.per == cap.per => Some(Change::Seen(person.clone())),
+                // An increment without a person.
+                _ => None,
+            },
             Change::Amount(amount) if is_same => rescaled(*amount).map(Change::Amount),
             Change::Amount(_) | Change::Seen(_) if counted.is_none() && ours.terms.count_events() => {
                 let key = if let Change::Amount(number) = change { from.scale().key(*number) } else { None };

@@ -72,7 +72,7 @@ fn table(preview: &Preview) -> Table {
     rows.extend(
         more.get("decimals").filter(|decimals| **decimals != 0).map(|it| vec!["decimals".to_owned(), it.to_string()]),
     );
-    for key in ["season", "prior", "tie_break"] {
+    for key in ["season", "prior", "tie_break", "cap"] {
         let Some(Value::Object(members)) = more.get(key) else { continue };
         // As `--season` takes it.
         let members = members.iter().map(|(name, value)| match value {

@@ -31,6 +31,9 @@ pub(super) struct DefinitionArgs {
     /// A second key that orders equal scores: most=1000,order=asc, and field=seconds for events
     #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
     tie_break: Vec<String>,
+    /// For COUNT, how much of one person counts for one subject in a day: per=user_id,most=10,every=1d
+    #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
+    cap: Vec<String>,
     /// Who is first among equal scores: the subject that has had its score for longer (first), or not as long (last); with a
     /// precision of times as first:1ms
     #[arg(long, value_name = "first|last[:PRECISION]")]
@@ -48,7 +51,7 @@ pub(super) struct DefinitionArgs {
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "ties", "ranks", "attributes", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "starts", "prior", "tie_break", "cap", "ties", "ranks", "attributes", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -69,6 +72,7 @@ impl DefinitionArgs {
             ("season", "--season", &self.season),
             ("prior", "--prior", &self.prior),
             ("tie_break", "--tie-break", &self.tie_break),
+            ("cap", "--cap", &self.cap),
         ] {
             if !texts.is_empty() {
                 definition.insert(key.to_owned(), Value::Object(members(option, texts)?));
@@ -139,6 +143,9 @@ mod tests {
         let movement = ["x", "m", "--movement", "1d"];
         let expected = json!({"metric": "m", "movement": "1d"});
         assert_eq!(Line::parse_from(movement).definition.read().unwrap(), expected);
+        let cap = ["x", "m", "--cap", "per=user_id,most=10,every=1d"];
+        let expected = json!({"metric": "m", "cap": {"per": "user_id", "most": 10, "every": "1d"}});
+        assert_eq!(Line::parse_from(cap).definition.read().unwrap(), expected);
         let others = ["x", "m", "--prior", "mean=3.5,weight=10", "--tie-break", "most=9,order=asc"];
         let expected =
             json!({"metric": "m", "prior": {"mean": 3.5, "weight": 10}, "tie_break": {"most": 9, "order": "asc"}});

@@ -14,8 +14,8 @@ use crate::board::{Function, Metric};
 /// The largest number of names of a request.
 const MOST: usize = 1_000;
 
-/// Remove subjects from the rankings and every slot of boards, and, on COUNT_DISTINCT boards, values of the same names
-/// from all subjects. This cannot be undone
+/// Remove subjects from the rankings and every slot of boards, and, on COUNT_DISTINCT boards and those with a cap, values of
+/// the same names from all subjects. This cannot be undone
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct EraseArgs {
     /// The board, or how names of boards begin: hot-posts, 'shop-*', or '*' for all

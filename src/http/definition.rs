@@ -10,8 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{
-    Board, BoardEdition, BoardName, Cover, Definition, Kind, Metric, Mode, Movement, Order, Prior, Ranks, Season, Span,
-    Stamp, Starts, TieBreak, Ties,
+    Board, BoardEdition, BoardName, Cap, Cover, Definition, Kind, Metric, Mode, Movement, Order, Prior, Ranks, Season,
+    Span, Stamp, Starts, TieBreak, Ties,
 };
 use crate::service::IdCost;
 
@@ -66,7 +66,11 @@ pub(super) struct DefinitionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     ranks: Option<Ranks>,
-    /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
+    /// Most that one person adds to one subject in a day. Absent if there is no cap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    cap: Option<Cap>,
+    /// Maximum number of values stored per subject, for COUNT_DISTINCT, or of counters of a `cap`; null for no limit.
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
     /// Maximum number of keys with a ranking. Absent unless the metric has `BY`.
@@ -174,6 +178,7 @@ impl DefinitionShown {
             tie_break: definition.tie_break.clone(),
             ties: definition.ties,
             ranks: Some(definition.ranks).filter(|ranks| *ranks != Ranks::Shared),
+            cap: definition.cap.clone(),
             max_values: definition.max_values,
             max_keys: definition.most_keys(),
             stamp: definition.stamp,

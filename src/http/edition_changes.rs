@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::definition::DefinitionShown;
 use super::state::HttpState;
-use crate::board::{BoardEdition, Cover, Definition, Metric, NoSamples, Tiers, WindowLength};
+use crate::board::{BoardEdition, Cover, Definition, Kind, Metric, NoSamples, Tiers, WindowLength};
 use crate::service::DualRunState;
 
 /// What changes for readers when an edition becomes the board.
@@ -77,11 +77,13 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
     if old.movement.is_some() && new.movement.is_none() {
         stops.push("from, the earlier rank in lines: there is none without movement".to_owned());
     }
-    if old.kind().remembers_values() && !new.kind().remembers_values() {
+    if old.kind() == Kind::Distinct && new.kind() != Kind::Distinct {
         stops.push("…/values of a subject: no values are stored".to_owned());
     }
     if counted(&old.metric) != counted(&new.metric) {
         stops.push(format!("queries and rules by the metric {}: it is not that of the edition", old.metric));
+    } else if old.cap.is_none() && new.cap.is_some() {
+        stops.push(format!("queries and rules by the metric {} that do not name the board: it has a cap", old.metric));
     }
     if old.tie_break != new.tie_break {
         stops.push(match (&new.tie_break, new.ties) {
@@ -91,6 +93,19 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
             }
             (None, None) => "the second key: lines have none, and increments with tie_break are rejected".to_owned(),
         });
+    }
+    match (&old.cap, &new.cap) {
+        (before, Some(cap)) if before.as_ref().is_none_or(|before| before.per != cap.per) => {
+            stops.push(format!(
+                "items without the person that its cap asks for, the field '{}': they are rejected",
+                cap.per
+            ));
+        }
+        (Some(_), None) => {
+            let field = new.kind().field();
+            stops.push(format!("the cap for each person: there is none, and increments have '{field}'"));
+        }
+        _ => {}
     }
     if old.ties.is_some() && new.ties.is_none() {
         stops.push("the times of lines: equal scores have another order".to_owned());
@@ -109,8 +124,10 @@ fn stops(before: &BoardEdition, after: &BoardEdition, tiers: Option<&Tiers>) -> 
                 .to_owned(),
         );
     }
-    let scores_differ =
-        counted(&old.metric) != counted(&new.metric) || old.order != new.order || old.prior != new.prior;
+    let scores_differ = counted(&old.metric) != counted(&new.metric)
+        || old.order != new.order
+        || old.prior != new.prior
+        || old.cap != new.cap;
     if scores_differ && tiers.is_some_and(Tiers::have_scores) {
         stops.push("tiers by score: their bounds stay, while scores are other ones; see GET …/tiers".to_owned());
     }

@@ -109,7 +109,8 @@ struct MetricValue {
     at: Option<Timestamp>,
     /// The slots that were read.
     window: WindowBounds,
-    /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
+    /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT, and with a
+    /// cap.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     capped: Option<bool>,

@@ -185,9 +185,9 @@ pub(super) enum RemovalsAnswer {
 /// metric has `BY`, they are removed from the rankings of all keys in one pass over everything that the board holds,
 /// which takes as long for 1,000 subjects as for one. After an error, send the request again.
 ///
-/// With `values` in place of `subjects`, removes up to 1,000 values of a COUNT_DISTINCT board from all subjects, such as
-/// the likes that a person gave: from all windows, and from the other edition if there is one, also if they were taken
-/// back. Unlike a retraction this stores nothing about the value. It is one pass over everything that the board holds,
+/// With `values` in place of `subjects`, removes up to 1,000 values of a COUNT_DISTINCT board, or persons of a board with
+/// a cap, from all subjects, such as the likes that a person gave: from all windows, and from the other edition if there is
+/// one, also if they were taken back. Unlike a retraction this stores nothing about the value. It is one pass over everything that the board holds,
 /// in steps while other requests are answered. A value that was counted before the request, and is not seen again, is
 /// gone when it is answered; one that is seen later counts. On a board whose metric has `BY`, `by` restricts the removal
 /// to the subjects in the ranking of a key. What counts approximately stores no values, from which one could be removed:

@@ -253,6 +253,7 @@ pub(super) fn position_of_item() -> ObjectBuilder {
 pub(super) fn value_to_count() -> ObjectBuilder {
     let description = "AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. \
                        COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without \
-                       control characters; a number or boolean is counted as its JSON text.";
+                       control characters; a number or boolean is counted as its JSON text. COUNT with a cap: the person, in the same \
+                       form.";
     of([Type::String, Type::Number, Type::Boolean], description).examples([json!("user-7"), json!(21.5)])
 }

@@ -132,8 +132,11 @@ pub(super) async fn set(call: Call, payload: Payload) -> Result<HttpResponse, Pr
 fn parse(body: &[u8], board: &Board) -> Result<(Amount, Option<Timestamp>), Problem> {
     let metric = &board.definition().metric;
     if board.kind().counts_values() {
-        let detail =
-            format!("board '{}' takes no value of a subject, because {metric} counts distinct values", board.name());
+        let why = match board.definition().cap {
+            Some(_) => "it does not tell what each person adds, which its 'cap' limits".to_owned(),
+            None => format!("{metric} counts distinct values"),
+        };
+        let detail = format!("board '{}' takes no value of a subject, because {why}", board.name());
         return Err(Problem::new(Code::SamplesUnsupported, detail).with("board", board.name().as_str()));
     }
     let SubjectValueBody { amount: total, value, tie_break, at } = object::parse(body)?;

@@ -48,7 +48,8 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::attributes, required = false)]
     attributes: Option<Attributes>,
-    /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
+    /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT, and with a
+    /// cap.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     capped: Option<bool>,

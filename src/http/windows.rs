@@ -59,7 +59,8 @@ pub(super) struct WindowValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::covers_since, required = false)]
     covers_since: Option<Timestamp>,
-    /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
+    /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT, and with a
+    /// cap.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     capped: Option<bool>,
@@ -78,7 +79,7 @@ impl WindowValue {
         let count = match track.kind() {
             Kind::Mean => measured.map(|(_, count)| Value::Exact(Amount(count)).shown(Decimals::default())),
             Kind::Min | Kind::Max | Kind::Last => None,
-            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Sketch => value,
+            Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => value,
         };
         Self {
             board: track.board().name().clone(),

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::import_tracks::source_of;
 use super::{Result, Service};
-use crate::board::{Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Subject, Timestamp, Track, TrackId};
+use crate::board::{Board, BoardEdition, BoardTrack, EditionRole, Mode, Subject, Timestamp, Track, TrackId};
 use crate::store::{self, Content, ContentsCursor, MAX_FILLED, StoreError};
 
 /// The time after which an instance begins a fill that another one has begun and may not end, or again one that failed.
@@ -236,20 +236,22 @@ impl Service {
         successor: TrackId,
     ) -> store::Result<()> {
         let mut next = Some(ContentsCursor::default());
-        let mut cells = HashSet::new();
+        let (mut cells, mut last) = (HashSet::new(), None);
         while next.is_some() || !cells.is_empty() {
             // The next cells are looked for while some are given.
-            let look = self.next_cells(walked, next);
+            let look = self.next_cells(walked, next, &mut last);
             ((), (cells, next)) = try_join(self.give(from, targets, &cells, successor), look).await?;
         }
         Ok(())
     }
 
-    /// Returns the cells of the next step of a walk, and where it continues. None at its end.
+    /// Returns the cells of the next step of a walk, and where it continues. None at its end. `last` is the last subject of
+    /// the walk, so that one whose values take many steps is given once.
     async fn next_cells(
         &self,
         walked: &BoardTrack,
         cursor: Option<ContentsCursor>,
+        last: &mut Option<Subject>,
     ) -> store::Result<(HashSet<(Subject, Timestamp)>, Option<ContentsCursor>)> {
         let Some(cursor) = cursor else { return Ok(Default::default()) };
         let step = self.store.contents_step(walked, cursor).await?;
@@ -259,7 +261,10 @@ impl Service {
             // All values of a subject are given at once.
             Content::Value { .. } | Content::Dropped { .. } | Content::Counter { .. } => (subject, head),
         };
-        Ok((step.contents.into_iter().map(cell).collect(), step.next))
+        let before = step.contents.last().map(|(subject, _)| subject.clone()).and_then(|newest| last.replace(newest));
+        let before = before.filter(|_| walked.kind().remembers_values());
+        let is_new = |(subject, _): &(Subject, Content)| before.as_ref() != Some(subject);
+        Ok((step.contents.into_iter().filter(is_new).map(cell).collect(), step.next))
     }
 
     /// Gives what a track has in these cells to other tracks.
@@ -287,7 +292,7 @@ impl Service {
 
 /// Returns the cells that a step of a walk names, one for each slot of the target.
 fn wanted(from: &BoardTrack, to: &BoardTrack, cells: &HashSet<(Subject, Timestamp)>) -> Vec<(Subject, Timestamp)> {
-    let is_by_slot = !from.is_all_time() && from.kind() != Kind::Distinct;
+    let is_by_slot = !from.is_all_time() && !from.kind().remembers_values();
     let mut seen = HashSet::new();
     let place = |slot: Timestamp| if is_by_slot { to.calendar().slot_of(slot) } else { Timestamp::EPOCH };
     cells.iter().filter(|(subject, slot)| seen.insert((subject, place(*slot)))).cloned().collect()

@@ -279,7 +279,7 @@ fn piece(part: &ImportPart, source: &Track, track: &Track) -> Result<Piece> {
     }
     // Where values have times of their own, slots may be cut. Their numbers of items then count in the first part.
     let events = part.events.iter().map(|(start, items)| match slot_of(*start) {
-        Err(_) if track.kind() == Kind::Distinct => Ok((track.calendar().slot_of(*start), *items)),
+        Err(_) if track.kind().remembers_values() => Ok((track.calendar().slot_of(*start), *items)),
         slot => Ok((slot?, *items)),
     });
     Ok(Piece { number: part.number, contents, events: events.collect::<Result<_>>()? })

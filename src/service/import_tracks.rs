@@ -1,6 +1,6 @@
 //! Which tracks of an edition receive the contents of which tracks of another one.
 
-use crate::board::{Edition, Kind, Mode, Timestamp, Track};
+use crate::board::{Edition, Mode, Timestamp, Track};
 
 /// For each track of the source, the numbers of the tracks that receive its contents.
 pub(super) type Receivers = Vec<Vec<usize>>;
@@ -18,6 +18,11 @@ pub(super) fn receivers(from: &Edition, to: &Edition, as_of: Timestamp) -> Resul
     }
     if !from.has_same_unit_as(to) {
         return Err("the contents and the board differ in 'tie_break' or 'ties', or in 'order' with it".to_owned());
+    }
+    if !from.has_counters_of(to) {
+        return Err(
+            "the contents and the board differ in 'per' of the 'cap', or with it in 'timezone' or 'starts'".to_owned()
+        );
     }
     if [theirs, ours].iter().any(|definition| definition.mode == Mode::FromFirst) {
         return Err("the windows of a board with mode = \"from_first\" begin with the first events of its subjects, so its contents cannot be merged".to_owned());
@@ -44,7 +49,7 @@ pub(super) fn receivers(from: &Edition, to: &Edition, as_of: Timestamp) -> Resul
 pub(super) fn source_of(from: &Edition, track: &Track, as_of: Timestamp) -> Option<usize> {
     let is_usable = |source: &Track| {
         source.is_all_time() == track.is_all_time()
-            && (track.kind() == Kind::Distinct || has_unions_of(track, source, as_of))
+            && (track.kind().remembers_values() || has_unions_of(track, source, as_of))
     };
     let length = |source: &Track| source.length().approximate_millis();
     let wanted = length(track);

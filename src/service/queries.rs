@@ -5,6 +5,7 @@
 //! board was removed and defined again in the meantime, the queries about it are asked once more, about the new
 //! board.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::windows::WindowChoice;
 use super::{Result, Service, ServiceError, board_selection};
 use crate::access::Caller;
 use crate::board::{
-    Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, EditionRole, Kind, Metric, RankingKey, Span, Subject,
+    Aggregate, Amount, Board, BoardName, BoardTrack, Cover, Edge, EditionRole, Kind, Metric, RankingKey, Span, Subject,
     Timestamp, Track, Value, WindowLength, remaining_share, share_after, weighted_value,
 };
 use crate::store::{SlotContents, SlotQuery, SlotRange, StoreError};
@@ -237,7 +238,10 @@ impl Service {
         let mut listed = self.registry.listed_within(MAX_AGE).await?;
         // A board that serves the metric counts the same types, so one of them finds it.
         let event = metric.terms.types().next().unwrap_or_default();
-        let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(caller, event), metric);
+        // With a cap for each person the score is not what the metric says, so such a board has to be named.
+        let has_all = |board: &&Arc<Board>| board.definition().cap.is_none();
+        let serving =
+            |listed: &Listed| board_selection::serving(listed.event_index.of(caller, event).filter(has_all), metric);
         if let Some(found) = self.choose(metric, serving(&listed), lookups).await? {
             return Ok(found);
         }
@@ -347,7 +351,14 @@ fn cells(plan: &Result<PlannedQuery>) -> u64 {
     };
     let of_slot = match track.kind() {
         Kind::Sketch => SKETCH,
-        Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => 1,
+        Kind::Sum
+        | Kind::TimedSum(_)
+        | Kind::Distinct
+        | Kind::Capped { .. }
+        | Kind::Mean
+        | Kind::Min
+        | Kind::Max
+        | Kind::Last => 1,
     };
     u64::from(slots) * of_slot
 }
@@ -436,7 +447,15 @@ fn check_as_of(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         _ if track.is_ranked() => "a ranked board does not keep slots that have left the window",
         _ if track.is_from_first() => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
-        Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => {
+        // A board with a cap is ranked.
+        Kind::Sum
+        | Kind::TimedSum(_)
+        | Kind::Capped { .. }
+        | Kind::Mean
+        | Kind::Min
+        | Kind::Max
+        | Kind::Last
+        | Kind::Sketch => {
             return match query.over {
                 Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
                 _ => Ok(()),
@@ -457,7 +476,7 @@ fn check_edge(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         Kind::Sketch => "an estimate of distinct values is not known for a fraction of a slot",
         _ if track.cover() != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
         _ if query.as_of.is_some() => "only the current window begins within a slot",
-        Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Mean => return Ok(()),
+        Kind::Sum | Kind::TimedSum(_) | Kind::Distinct | Kind::Capped { .. } | Kind::Mean => return Ok(()),
     };
     Err(ServiceError::EdgeUnsupported { board: track.board().name().clone(), why })
 }

@@ -4,7 +4,7 @@ use super::about::about;
 use super::mirror::{self, MirroredRead};
 use super::{About, Result, Service, ServiceError, WindowChoice};
 use crate::access::Caller;
-use crate::board::{BoardName, BoardTrack, Percentile, Subject, Value, Visibility};
+use crate::board::{BoardName, BoardTrack, Kind, Percentile, Subject, Value, Visibility};
 use crate::store::{
     self, Distribution, Lookup, Page, PageStart, SlotContents, SlotRange, Standing, StoreError, Values,
 };
@@ -26,7 +26,7 @@ fn scores(page: &Page) -> mirror::Answered {
 
 /// Returns an error if the track does not store its values.
 pub(super) fn remembers_values(track: &BoardTrack) -> Result<()> {
-    match track.kind().remembers_values() {
+    match track.kind() == Kind::Distinct {
         true => Ok(()),
         false => Err(ServiceError::NoValues(track.board().name().clone())),
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::ranking_keys::spelled_key;
 use super::{Result, Service, ServiceError};
 use crate::access::Caller;
-use crate::board::{Board, BoardName, Counted, Kind, RankingKey, Timestamp};
+use crate::board::{Board, BoardName, Counted, DayCount, Kind, RankingKey, Timestamp};
 use crate::store::{self, Batch, Content, ContentsCursor, Increment, Outcome, Rejection, StoreError};
 
 /// The number of times that the walk begins again because the editions of the board have changed, or because the store
@@ -31,6 +31,14 @@ pub struct RemovedValues {
     pub approximate: bool,
     /// The store's time at the end.
     pub as_of: Timestamp,
+}
+
+/// Returns whether a value that a board of this kind stores is one of these, or a counter of one of these persons.
+fn is_one_of(values: &HashSet<Counted>, value: &Counted, kind: Kind) -> bool {
+    match kind {
+        Kind::Capped { .. } => DayCount::split(value.as_str()).is_some_and(|(_, person)| values.contains(person)),
+        _ => values.contains(value),
+    }
 }
 
 impl Service {
@@ -93,7 +101,9 @@ impl Service {
                 let started = Instant::now();
                 let step = self.store.contents_step(&track, at).await?;
                 let meant = step.contents.into_iter().filter_map(|(subject, content)| match content {
-                    Content::Value { value, .. } if values.contains(&value) && subject.as_str().starts_with(prefix) => {
+                    Content::Value { value, .. }
+                        if is_one_of(values, &value, track.kind()) && subject.as_str().starts_with(prefix) =>
+                    {
                         Some(Increment::forgetting(board, subject, value))
                     }
                     _ => None,

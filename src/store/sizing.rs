@@ -24,7 +24,7 @@ pub struct BytesPerSubject {
     /// The memory that each further value adds, for metrics that count distinct values: the mean of the next 200 values
     /// in one slot.
     pub each_value: Option<u64>,
-    /// The most that a subject takes, whatever its data. `None` if nothing limits it: COUNT_DISTINCT without
+    /// The most that a subject takes, whatever its data. `None` if nothing limits it: COUNT_DISTINCT and a cap without
     /// [`max_values`](crate::board::Definition::max_values).
     pub at_most: Option<u64>,
 }
@@ -48,14 +48,18 @@ pub(in crate::store) struct Content {
     pub values: usize,
     /// The number of slots whose extreme is better than that of every later slot, for MIN and MAX.
     pub steps: usize,
+    /// Whether the number of values is limited.
+    pub is_limited: bool,
 }
 
 impl BytesPerSubject {
     /// Computes an estimate with a store's function for the bytes of a subject with some content.
     pub(in crate::store) fn new(track: &Track, bytes: impl Fn(Content) -> usize) -> Self {
-        let bytes = |slots: usize, values: usize, steps: usize| bytes(Content { slots, values, steps }) as u64;
-        let kept = track.kept() as usize;
         let most_values = track.max_values().map(|most| most as usize);
+        let is_limited = most_values.is_some();
+        let bytes =
+            |slots: usize, values: usize, steps: usize| bytes(Content { slots, values, steps, is_limited }) as u64;
+        let kept = track.kept() as usize;
         let one_each = kept.min(most_values.unwrap_or(kept));
         let one_slot = bytes(1, 1, 1);
         let further = bytes(1, 1 + FURTHER_VALUES, 1) - one_slot;
@@ -65,7 +69,7 @@ impl BytesPerSubject {
             all_slots: bytes(one_each, one_each, likely_steps(kept)),
             each_value: track.kind().counts_values().then_some(further.div_ceil(FURTHER_VALUES as u64)),
             at_most: match track.kind() {
-                Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
+                Kind::Distinct | Kind::Capped { .. } => most_values.map(|most| bytes(one_each, most, 1)),
                 Kind::Sketch => Some(bytes(kept, kept * FULL, 1)),
                 Kind::Sum | Kind::TimedSum(_) | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
                     Some(bytes(kept, 1, kept))

@@ -20,6 +20,7 @@ mod boards;
 mod bodies;
 mod browsers;
 mod calendars;
+mod caps;
 mod connections;
 mod console;
 mod contents;

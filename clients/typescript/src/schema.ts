@@ -232,6 +232,8 @@ export interface components {
             attributes?: string;
             /** @description The name of the board. */
             board: string;
+            /** @description Most that one person adds to one subject in a day. Absent if there is no cap. */
+            cap?: components["schemas"]["Cap"];
             /**
              * @description `full` keeps one additional slot, so that the window never covers less than its length.
              * @enum {string}
@@ -257,7 +259,7 @@ export interface components {
             max_keys?: number;
             /**
              * Format: int32
-             * @description Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
+             * @description Maximum number of values stored per subject, for COUNT_DISTINCT, or of counters of a `cap`; null for no limit.
              */
             max_values: number | null;
             /** @description The metric in its canonical form. */
@@ -328,6 +330,18 @@ export interface components {
             timezone: string;
             /** @description Further windows of the metric, each with its slots; empty if the board has one window. */
             windows: string[];
+        };
+        /** @description A cap for each person. One person adds at most `most` to one subject in each calendar day of `at`. */
+        Cap: {
+            /** @description Time for which the maximum holds: `1d`, a calendar day in the time zone of the board. */
+            every: string;
+            /**
+             * Format: int32
+             * @description Maximum that one person adds to one subject in a day.
+             */
+            most: number;
+            /** @description Field of events that names the person. An increment has the person as `value`. */
+            per: string;
         };
         /** @description A key of a definition, with the values of two editions. */
         ChangedKey: {
@@ -467,9 +481,11 @@ export interface components {
             by?: string[];
             /** @description `mode = "from_first"`: subject, amount, and when its window began. */
             counters?: Record<string, never>[][];
+            /** @description COUNT with a cap: subject, person, start of the day, and the number of items of the person in it less those taken back. */
+            counts?: Record<string, never>[][];
             /** @description The parameter `after` with which another request continues after this line. */
             cursor?: string;
-            /** @description COUNT_DISTINCT with `max_values`: subject, and the time of the newest value that was dropped. */
+            /** @description COUNT_DISTINCT, or COUNT with a cap, with `max_values`: subject, and the time of the newest value that was dropped. */
             dropped?: Record<string, never>[][];
             /** @description Starts of slots, each with the number of items counted in it. */
             events?: number[][];
@@ -535,6 +551,7 @@ export interface components {
              *     names no other board itself. Default: the board keeps them itself.
              */
             attributes?: string;
+            cap?: components["schemas"]["Cap"] | null;
             /**
              * @description `full` keeps one additional slot, so that the window never covers less than its length.
              * @enum {string}
@@ -565,8 +582,8 @@ export interface components {
             max_keys?: number;
             /**
              * Format: int32
-             * @description Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
-             *     dropped, and responses have `capped` true. Default: no limit.
+             * @description Maximum number of values stored per subject, for COUNT_DISTINCT, and of the counters of a `cap`. Beyond it the value
+             *     last seen longest ago is dropped, or a counter of the oldest day, and responses have `capped` true. Default: no limit.
              */
             max_values?: number;
             /**
@@ -1311,7 +1328,7 @@ export interface components {
              * @description On a board with `tie_break`, the second key, a whole number from -`most` to `most`: it is added up for COUNT and SUM, otherwise it belongs to the value. Required there, and unknown on other boards.
              */
             tie_break?: number;
-            /** @description AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without control characters; a number or boolean is counted as its JSON text. */
+            /** @description AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without control characters; a number or boolean is counted as its JSON text. COUNT with a cap: the person, in the same form. */
             value?: string | number | boolean;
         };
         /** @description A batch of increments. */
@@ -1518,7 +1535,10 @@ export interface components {
             board: string;
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
-            /** @description Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
+            /**
+             * @description Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT, and with a
+             *     cap.
+             */
             capped?: boolean;
             /**
              * Format: date-time
@@ -2479,7 +2499,10 @@ export interface components {
             attributes?: {
                 [key: string]: unknown;
             };
-            /** @description Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
+            /**
+             * @description Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT, and with a
+             *     cap.
+             */
             capped?: boolean;
             /**
              * Format: int64
@@ -2809,7 +2832,10 @@ export interface components {
             board: string;
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
-            /** @description Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
+            /**
+             * @description Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT, and with a
+             *     cap.
+             */
             capped?: boolean;
             /**
              * Format: decimal

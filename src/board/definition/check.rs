@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use chrono_tz::Tz;
 
 use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Order, Ranks, Stamp};
-use crate::board::{Amount, AmountError, Decimals, EXACT_MAX, Kind, WindowLength};
+use crate::board::{Amount, AmountError, Decimals, EXACT_MAX, Function, Kind, WindowLength};
 
 /// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
 const DEDUPE: RangeInclusive<i64> = 60_000..=90 * 86_400_000;
@@ -15,8 +15,11 @@ impl Definition {
     pub(super) fn check(&self) -> Result<(), DefinitionError> {
         let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
         let kind = self.kind();
+        if self.cap.is_some() {
+            self.check_cap()?;
+        }
         if kind.counts_values() && self.decimals != Decimals::default() {
-            return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
+            return misplaced("decimals", "must be 0: distinct values and capped items are counted in whole numbers");
         }
         if self.metric.terms.decimals() > self.decimals {
             return misplaced("decimals", "must be at least as many as a weight of the metric has");
@@ -93,7 +96,7 @@ impl Definition {
             return misplaced("ranks", "is allowed only with ranked = true: other boards have no ranks");
         }
         if self.max_values.is_some() && !kind.remembers_values() {
-            return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
+            return misplaced("max_values", "is allowed only with COUNT_DISTINCT and with a cap");
         }
         if self.max_keys.is_some() && self.metric.by.is_none() {
             return misplaced("max_keys", "is allowed only for a metric with BY");
@@ -114,11 +117,41 @@ impl Definition {
         Ok(())
     }
 
+    /// Checks what a cap for each person needs.
+    fn check_cap(&self) -> Result<(), DefinitionError> {
+        let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
+        if self.metric.function != Function::Sum || !self.metric.terms.count_events() {
+            return misplaced("cap", "is allowed only with COUNT");
+        }
+        if !self.ranked {
+            return misplaced("cap", "is allowed only with ranked = true");
+        }
+        if self.tie_break.is_some() || self.ties.is_some() {
+            return misplaced("cap", "is not allowed together with 'tie_break' or 'ties'");
+        }
+        if self.keep.is_some() {
+            return misplaced("keep", "is not allowed together with 'cap'");
+        }
+        if self.slot.is_some_and(|slot| !slot.is_a_day_or_longer()) {
+            return misplaced(
+                "cap",
+                "needs slots of whole days, such as 1d, 1w or 1mo, or a window of all time: what a person adds in a day \
+                 cannot be divided among shorter ones",
+            );
+        }
+        if self.period_length().is_some_and(|every| !every.is_a_day_or_longer()) {
+            return misplaced("cap", "needs periods of a season of a day or longer");
+        }
+        Ok(())
+    }
+
     /// Checks what an order of equal scores needs, which is that of this key.
     fn check_order_of_ties(&self, key: &'static str) -> Result<(), DefinitionError> {
         let why = match (self.kind(), self.order) {
             _ if self.tie_break.is_some() && self.ties.is_some() => "and 'ties' exclude each other",
-            (Kind::Mean | Kind::Distinct | Kind::Sketch, _) => "is allowed only with COUNT, SUM, MIN, MAX and LAST",
+            (Kind::Mean | Kind::Distinct | Kind::Capped { .. } | Kind::Sketch, _) => {
+                "is allowed only with COUNT, SUM, MIN, MAX and LAST"
+            }
             (Kind::Max, Order::Asc) => "needs the order desc with MAX, whose best value is the greatest",
             (Kind::Min, Order::Desc) => "needs the order asc with MIN, whose best value is the smallest",
             _ if !self.ranked => "is allowed only with ranked = true, because it orders subjects",
@@ -185,7 +218,7 @@ impl Definition {
     fn check_all_time(&self) -> Result<(), DefinitionError> {
         let has_slots = self.keep.is_some() && self.slot.is_some();
         let only = self.windows.is_empty() && !has_slots;
-        let has_days = !only || self.season.is_some() || self.movement.is_some();
+        let has_days = !only || self.season.is_some() || self.movement.is_some() || self.cap.is_some();
         let refused = [
             (
                 self.slot.is_some() && !has_slots,

@@ -16,7 +16,7 @@ use super::service::Service;
 const HOUR: i64 = 3_600_000;
 
 /// The lists of contents, and which member of each has its time, if they have times of their own.
-const LISTS: [(&str, Option<usize>); 10] = [
+const LISTS: [(&str, Option<usize>); 11] = [
     ("sums", None),
     ("means", None),
     ("extremes", None),
@@ -24,6 +24,7 @@ const LISTS: [(&str, Option<usize>); 10] = [
     ("sketches", None),
     ("values", Some(2)),
     ("retracted", Some(2)),
+    ("counts", Some(2)),
     ("dropped", Some(1)),
     (MODERATED.2, None),
     (DESCRIBED.2, None),

@@ -236,7 +236,7 @@ impl Writing {
     /// Returns contents as lines. The last one has the cursor after it.
     fn contents(&mut self, track: usize, contents: &[(Subject, Content)]) -> Result<Vec<u8>, Problem> {
         let mut text = Vec::new();
-        let mut lines = parts::lines(contents).into_iter().peekable();
+        let mut lines = parts::lines(contents, self.walk.board().kind()).into_iter().peekable();
         while let Some(mut part) = lines.next() {
             (part.prev, part.n) = self.next(track);
             part.track = track;

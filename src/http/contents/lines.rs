@@ -113,7 +113,11 @@ pub(in crate::http) struct ContentsLine<'a> {
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<Object>>)]
     pub(super) retracted: Vec<(Text<'a>, Text<'a>, i64)>,
-    /// COUNT_DISTINCT with `max_values`: subject, and the time of the newest value that was dropped.
+    /// COUNT with a cap: subject, person, start of the day, and the number of items of the person in it less those taken back.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Vec<Object>>)]
+    pub(super) counts: Vec<(Text<'a>, Text<'a>, i64, i64)>,
+    /// COUNT_DISTINCT, or COUNT with a cap, with `max_values`: subject, and the time of the newest value that was dropped.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<Object>>)]
     pub(super) dropped: Vec<(Text<'a>, i64)>,

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::lines::{ContentsAttributes, ContentsLine};
 use crate::board::{
-    Aggregate, Amount, Attributes, AttributesChange, Counted, EXACT_MAX, Kind, Moderation, RankingKey, Sketch, Subject,
-    Timestamp,
+    Aggregate, Amount, Attributes, AttributesChange, Counted, DayCount, EXACT_MAX, Kind, Moderation, RankingKey,
+    Sketch, Subject, Timestamp,
 };
 use crate::service::{Content, ImportPart};
 
@@ -45,7 +45,7 @@ fn list_of(content: &Content) -> List {
 }
 
 /// Divides contents of one track into lines, which have no numbers yet.
-pub(super) fn lines(contents: &[(Subject, Content)]) -> Vec<ContentsLine<'_>> {
+pub(super) fn lines(contents: &[(Subject, Content)], kind: Kind) -> Vec<ContentsLine<'_>> {
     let mut by_list: BTreeMap<List, Vec<&(Subject, Content)>> = BTreeMap::new();
     for content in contents {
         by_list.entry(list_of(&content.1)).or_default().push(content);
@@ -62,7 +62,7 @@ pub(super) fn lines(contents: &[(Subject, Content)]) -> Vec<ContentsLine<'_>> {
             }
             count += 1;
             line.by.extend(subject.key().map(Cow::Borrowed));
-            bytes += BESIDE_TEXTS + subject.as_str().len() + push(&mut line, subject.name(), content);
+            bytes += BESIDE_TEXTS + subject.as_str().len() + push(&mut line, subject.name(), content, kind);
         }
         lines.push(line);
     }
@@ -70,7 +70,7 @@ pub(super) fn lines(contents: &[(Subject, Content)]) -> Vec<ContentsLine<'_>> {
 }
 
 /// Adds a content to a line. Returns the bytes of its texts apart from the subject.
-fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content) -> usize {
+fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content, kind: Kind) -> usize {
     let subject = Cow::Borrowed(subject);
     match content {
         Content::Cell { aggregate, .. } => match aggregate {
@@ -85,6 +85,11 @@ fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content)
                 return bytes;
             }
         },
+        Content::Value { value, at, .. } if let Kind::Capped { .. } = kind => {
+            let Some(DayCount { day, person, count }) = DayCount::read(value.as_str(), *at) else { return 0 };
+            line.counts.push((subject, person.into(), day.millis(), count));
+            return person.len();
+        }
         Content::Value { value, at, retracted } => {
             let list = if *retracted { &mut line.retracted } else { &mut line.values };
             list.push((subject, Cow::Borrowed(value.as_str()), at.millis()));
@@ -179,6 +184,7 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         sketches,
         values,
         retracted,
+        counts,
         dropped,
         counters,
         moderated,
@@ -224,15 +230,25 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         let sketch = bytes.and_then(|bytes| Sketch::from_bytes(&bytes)).ok_or("a sketch is not valid")?;
         contents.push((named(subject)?, Content::Cell { slot: start, aggregate: Aggregate::Sketch(sketch) }));
     }
-    let has_values = !(values.is_empty() && retracted.is_empty() && dropped.is_empty());
-    if has_values && kind != Kind::Distinct {
-        return Err("the metric has no 'values', 'retracted' or 'dropped'".to_owned());
+    if !(values.is_empty() && retracted.is_empty()) && kind != Kind::Distinct {
+        return Err("the metric has no 'values' or 'retracted'".to_owned());
+    }
+    if !counts.is_empty() && !matches!(kind, Kind::Capped { .. }) {
+        return Err("the board has no cap, and so no 'counts'".to_owned());
+    }
+    if !dropped.is_empty() && !kind.remembers_values() {
+        return Err("the metric has no 'dropped'".to_owned());
     }
     for (list, retracted) in [(values, false), (retracted, true)] {
         for (subject, value, at) in list {
             let value = Counted::parse(value).map_err(|error| error.to_string())?;
             contents.push((named(subject)?, Content::Value { value, at: time(*at)?, retracted }));
         }
+    }
+    for (subject, person, day, count) in counts {
+        let counter = DayCount::checked(time(*day)?, person, *count).map_err(|error| error.to_string())?;
+        let counter = counter.ok_or_else(|| format!("the count {count} is out of range"))?;
+        contents.push((named(subject)?, Content::Value { value: counter.text(), at: counter.at(), retracted: false }));
     }
     for (subject, at) in dropped {
         contents.push((named(subject)?, Content::Dropped { at: time(*at)? }));

@@ -83,7 +83,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
             Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
                 Change::Amount(numbered(number::amount(number::required(raw, field, board)?, field, board)?)?)
             }
-            Kind::Distinct | Kind::Sketch => {
+            Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => {
                 // No such board has second keys, so an item with one is refused.
                 numbered(Amount(0))?;
                 Change::Seen(counted(number::required(raw, field, board)?)?)
@@ -94,8 +94,8 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
             return Err(ItemError::value(ItemCode::RetractionUnsupported, "retract", detail).depending_on_board());
         }
         // Over all time there is no slot to choose, unless some are kept, so the time may be left out.
-        // On a board with a season it says which period has the increment.
-        let needs_time = board.edition().has_slots() || board.season().is_some();
+        // On a board with a season it says which period has the increment, and with a cap which day of the person.
+        let needs_time = board.edition().has_slots() || board.season().is_some() || board.definition().cap.is_some();
         items::check_retraction_time(retract && needs_time, at)?;
         Ok(Increment { other: None, subject, change, retract, at, id, period: None, event: None })
     }

@@ -41,12 +41,12 @@ const INCREMENTS: ItemKind = ItemKind {
 ///
 /// The fields depend on the metric of the board. `COUNT` and `SUM` use `amount` (default 1). `AVG`, `MIN`, `MAX` and
 /// `LAST` use `value`, the measured number. `COUNT_DISTINCT` and `APPROX_COUNT_DISTINCT` use `value`, the value to
-/// count; a number or boolean is counted as its JSON text. The subject of a board with several subject fields is a
+/// count; a number or boolean is counted as its JSON text. A board with a `cap` uses `value`, the person. The subject of a board with several subject fields is a
 /// compact JSON array, such as `["203.0.113.9","d-1"]`. On a board whose metric has `BY`, each increment names the key of
 /// its ranking with `by`; one without it is rejected with `missing_key`.
 ///
 /// With `"retract": true` the increment reverses an earlier increment with the same content. `at` is the time of the
-/// earlier increment, and required unless the board counts over all time and keeps no slots. An `id` must differ from
+/// earlier increment, and required unless the board counts over all time, keeps no slots and has no cap. An `id` must differ from
 /// that of the earlier increment, otherwise the retraction is a duplicate. If the earlier increment has left the
 /// window, the retraction is accepted and changes nothing. `MIN`, `MAX`, `LAST` and `APPROX_COUNT_DISTINCT` do not
 /// support retractions and reject them.

@@ -15,7 +15,10 @@ pub(in crate::http) fn required<'a>(
     board: &Board,
 ) -> Result<&'a RawValue, ItemError> {
     given(raw).ok_or_else(|| {
-        let detail = format!("the field '{field}' is missing; {} needs it", board.definition().metric);
+        let detail = match &board.definition().cap {
+            Some(_) => format!("the field '{field}' is missing; it names the person, of whom the board has a cap"),
+            None => format!("the field '{field}' is missing; {} needs it", board.definition().metric),
+        };
         ItemError::structural(ItemCode::InvalidValue, field, detail).depending_on_board()
     })
 }
@@ -32,7 +35,10 @@ pub(in crate::http) fn refuse_others(
 ) -> Result<(), ItemError> {
     let wrong = fields.iter().find(|(field, raw)| !used.contains(field) && given(*raw).is_some());
     let Some((field, _)) = wrong else { return Ok(()) };
-    let detail = format!("{} uses '{instead}', not '{field}'", board.definition().metric);
+    let detail = match &board.definition().cap {
+        Some(_) => format!("a board with a cap uses '{instead}', the person, not '{field}'"),
+        None => format!("{} uses '{instead}', not '{field}'", board.definition().metric),
+    };
     Err(ItemError::structural(ItemCode::UnknownField, field, detail).depending_on_board())
 }
 

@@ -63,7 +63,14 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
                 (number(self.sum, "sum")?, count(required(self.count, "count", board)?)?)
             }
             // Boards that take no samples are refused before items are parsed.
-            Kind::Sum | Kind::TimedSum(_) | Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => {
+            Kind::Sum
+            | Kind::TimedSum(_)
+            | Kind::Min
+            | Kind::Max
+            | Kind::Last
+            | Kind::Distinct
+            | Kind::Capped { .. }
+            | Kind::Sketch => {
                 let (field, raw) = used(&fields, board)?;
                 (number(raw, field)?, 0)
             }

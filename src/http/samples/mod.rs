@@ -30,6 +30,12 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         NoSamples::CountsValues => {
             format!("board '{name}' does not accept samples, because {metric} counts distinct values; send increments")
         }
+        NoSamples::Capped => {
+            format!(
+                "board '{name}' does not accept samples, because the sum of a slot does not tell what each person adds, which its 'cap' \
+                limits; send increments"
+            )
+        }
         NoSamples::Times => {
             format!(
                 "board '{name}' does not accept samples, because its 'ties' need the time of each item; send increments, or set the \

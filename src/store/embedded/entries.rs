@@ -274,13 +274,15 @@ impl<'a> EntryApplication<'a> {
     /// Returns where and how the entry changes a track, unless its slot there has left the window. What the slot holds
     /// must stay away from the bound by the margin.
     fn write_to(&self, number: usize, margin: i64) -> Option<WriteTo<'a>> {
+        let (track, slot) = (&self.board.tracks()[number], self.slot(number)?);
         Some(WriteTo {
             name: self.name,
-            slot: self.slot(number)?,
+            slot,
             at: self.entry.at.millis(),
             is_timed: self.entry.sent.is_some_and(|increment| increment.at.is_some()),
+            day: track.day_of(self.entry.at).map_or(slot, Timestamp::millis),
             retract: self.entry.sent.is_some_and(|increment| increment.retract),
-            bound: self.board.tracks()[number].slot_bound().0 - margin,
+            bound: track.slot_bound().0 - margin,
             floors: self.state.tracks[number].floors(),
         })
     }

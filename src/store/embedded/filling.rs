@@ -11,7 +11,7 @@ use super::hashed_name::HashedName;
 use super::holdings::{CellWrite, Holdings, WriteTo};
 use super::log_operations::LogOperations;
 use super::memory::Room;
-use super::merging::{has_room, merge_content};
+use super::merging::{Merge, has_room, merge_content};
 use super::track_data::TrackData;
 use super::{Awaited, Embedded};
 use crate::board::{Aggregate, Amount, Board, BoardTrack, Change, Counted, Kind, Sketch, Subject, Timestamp};
@@ -64,6 +64,7 @@ impl Fill<'_> {
         while self.next < end && done.is_ok() && (self.next == first || started.elapsed() < TARGET_DURATION) {
             done = match self.from.kind() {
                 Kind::Distinct => self.fill_values(from, to, room, &mut own),
+                Kind::Capped { .. } => self.fill_counters(from, to, room, &mut own),
                 _ => self.fill_slot(from, to, room, &mut own),
             };
             if self.values.is_some() {
@@ -106,12 +107,17 @@ impl Fill<'_> {
             Some(change) => {
                 let (slot, floors) = (start.millis(), to.floors());
                 let holdings = &mut to.holdings;
-                let to = &WriteTo { name, slot, at: slot, is_timed: true, retract: false, bound, floors };
+                let to = &WriteTo { name, slot, at: slot, is_timed: true, day: slot, retract: false, bound, floors };
                 holdings.kind.apply(CellWrite { holdings, to, operations }, &change).ok();
             }
             None => {
                 for aggregate in held {
-                    merge_content(to, bound, (name, &Content::Cell { slot: start, aggregate }), operations);
+                    merge_content(
+                        to,
+                        (bound, Merge::Sets),
+                        (name, &Content::Cell { slot: start, aggregate }),
+                        operations,
+                    );
                 }
             }
         }
@@ -138,7 +144,7 @@ impl Fill<'_> {
         if self.values.is_none()
             && let Some(at) = values.capped.filter(|at| *at >= floors.seen)
         {
-            merge_content(to, bound, (name, &Content::Dropped { at: time(at) }), operations);
+            merge_content(to, (bound, Merge::Sets), (name, &Content::Dropped { at: time(at) }), operations);
         }
         let first = || NextValues { retracted: false, at: floors.seen, value: Box::default() };
         let NextValues { retracted, at, value } = self.values.take().unwrap_or_else(first);
@@ -146,7 +152,7 @@ impl Fill<'_> {
         let mut given = 0;
         for seen in values.from(retracted, at.max(floors.of(retracted)), &value).take(MAX_PORTION) {
             let content = Content::Value { value: Counted::from_stored(seen.value), at: time(seen.at), retracted };
-            merge_content(to, bound, (name, &content), operations);
+            merge_content(to, (bound, Merge::Sets), (name, &content), operations);
             (given, last) = (given + 1, Some(seen));
         }
         match last {
@@ -162,6 +168,39 @@ impl Fill<'_> {
             }
             _ => self.next += 1,
         }
+        Ok(())
+    }
+
+    /// Gives the subject of the next cell further counters that it has, or the last ones. In the order of days and persons,
+    /// which no item changes, so none is missed.
+    fn fill_counters(
+        &mut self,
+        from: &TrackData,
+        to: &mut TrackData,
+        room: Room,
+        operations: &mut LogOperations,
+    ) -> Result<()> {
+        let name = self.names[self.next];
+        let (floors, bound) = (from.floors(), self.to.slot_bound().0);
+        check_room(&to.holdings, name, room)?;
+        if self.values.is_none()
+            && let Some(at) = from.holdings.dropped_counter(name).filter(|at| *at >= floors.seen)
+        {
+            let content = Content::Dropped { at: Timestamp::from_millis(at) };
+            merge_content(to, (bound, Merge::Sets), (name, &content), operations);
+        }
+        let first = || NextValues { retracted: false, at: floors.seen, value: Box::default() };
+        let NextValues { at, value, .. } = self.values.take().unwrap_or_else(first);
+        for (given, counter) in from.holdings.day_counts_from(name, (at, &value)).enumerate() {
+            if given == MAX_PORTION {
+                let (at, value) = (counter.day.millis(), counter.person.into());
+                self.values = Some(NextValues { retracted: false, at, value });
+                return Ok(());
+            }
+            let content = Content::Value { value: counter.text(), at: counter.at(), retracted: false };
+            merge_content(to, (bound, Merge::Sets), (name, &content), operations);
+        }
+        self.next += 1;
         Ok(())
     }
 }
@@ -235,6 +274,12 @@ impl Embedded {
                 let values = |subject: &Subject| data.holdings.last_seen(subject.as_str().into());
                 let of = |(subject, _): &(Subject, Timestamp)| {
                     values(subject).map_or(0, |values| values.memory_bytes() + values.len() * LOG_OVERHEAD)
+                };
+                texts + cells.iter().map(of).sum::<usize>()
+            })?,
+            Kind::Capped { .. } => self.read_data(from, |_, data, _| {
+                let of = |(subject, _): &(Subject, Timestamp)| {
+                    data.holdings.log_bytes_of_counters(subject.as_str().into(), LOG_OVERHEAD)
                 };
                 texts + cells.iter().map(of).sum::<usize>()
             })?,

@@ -15,7 +15,7 @@ use super::log_operations::LogOperations;
 use super::memory::{Level, Room};
 use super::track_data::TrackData;
 use super::{Awaited, Embedded};
-use crate::board::{Aggregate, Board, BoardTrack, Change, Sketch};
+use crate::board::{Aggregate, Board, BoardTrack, Change, DayCount, Kind, Sketch, Timestamp, Track};
 use crate::store::{Content, ImportId, Merged, Piece, Result, StoreError};
 
 /// The largest number of contents in a portion.
@@ -73,16 +73,36 @@ pub(super) enum MergeOutcome {
     Refused,
 }
 
+/// What a content does to what there is, where that is not the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Merge<'a> {
+    /// It is of another board, and is added to what this track has.
+    Adds(&'a Track),
+    /// It is of another edition, which has counted what there is too, and replaces it.
+    Sets,
+}
+
+impl Merge<'_> {
+    /// Returns whether a cap for each person can have this day.
+    fn has_day(self, day: Timestamp) -> bool {
+        match self {
+            Self::Adds(track) => track.day_of(day) == Some(day),
+            Self::Sets => true,
+        }
+    }
+}
+
 /// Merges a content into a track whose slots take numbers up to `bound`, and appends the operations that restore the
 /// result.
 pub(super) fn merge_content(
     data: &mut TrackData,
-    bound: i64,
+    (bound, how): (i64, Merge<'_>),
     (name, content): (HashedName, &Content),
     operations: &mut LogOperations,
 ) -> MergeOutcome {
     let (floors, newest_end) = (data.floors(), data.window.end.millis());
-    let to = |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, retract, bound, floors };
+    let to =
+        |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, day: slot, retract, bound, floors };
     let holdings = &mut data.holdings;
     // The time from which the content expires, its own, and how it is merged.
     let (floor, time, merged) = match content {
@@ -98,6 +118,17 @@ pub(super) fn merge_content(
                 false => Err(OutOfRange),
             };
             (holdings.oldest_kept, slot, merged)
+        }
+        Content::Value { value, at, retracted } if let Kind::Capped { .. } = holdings.traits.kind => {
+            let (counter, at) = (DayCount::read(value.as_str(), *at), at.millis());
+            let is_live = at >= floors.seen && at < newest_end && !retracted;
+            let merged = match counter.filter(|counter| is_live && how.has_day(counter.day)) {
+                Some(counter) => {
+                    holdings.merge_day_count(&to(at, at, false), counter, matches!(how, Merge::Sets), operations)
+                }
+                None => Err(OutOfRange),
+            };
+            (floors.seen, at, merged)
         }
         Content::Value { value, at, retracted } => {
             let (at, floor) = (at.millis(), floors.of(*retracted));
@@ -160,7 +191,12 @@ impl PieceApplication<'_> {
                 break;
             }
             let bound = self.track.slot_bound().0;
-            match merge_content(data, bound, (self.names[at], &self.piece.contents[at].1), &mut own) {
+            match merge_content(
+                data,
+                (bound, Merge::Adds(self.track)),
+                (self.names[at], &self.piece.contents[at].1),
+                &mut own,
+            ) {
                 MergeOutcome::Merged => self.merged.merged += 1,
                 MergeOutcome::Expired => self.merged.expired += 1,
                 MergeOutcome::Refused => self.merged.refused += 1,

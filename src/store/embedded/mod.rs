@@ -46,6 +46,7 @@ mod editions;
 mod engine;
 mod entries;
 mod event_counts;
+mod few_or_many;
 mod filling;
 mod fingerprint;
 mod groups;

@@ -74,7 +74,9 @@ fn bytes(track: &Track, key_length: usize, content: Content) -> usize {
     let kind = kinds::of(track.kind());
     let mut bytes = 0;
     if track.kind().remembers_values() {
-        bytes += key + sorted_set(content.values);
+        // A counter of a person also has the start of its day.
+        let length = if track.days().is_some() { TIME_TEXT + 1 + TEXT_BYTES } else { TEXT_BYTES };
+        bytes += key + sorted_set(content.values, length);
     } else if !track.is_ranked() {
         bytes += key + slots_of_subject(track, content);
     }
@@ -117,12 +119,12 @@ fn slots_of_subject(track: &Track, content: Content) -> usize {
     }
 }
 
-/// Returns the bytes of the sorted set with the values of a subject.
-fn sorted_set(values: usize) -> usize {
+/// Returns the bytes of the sorted set with the values of a subject, of this length.
+fn sorted_set(values: usize, length: usize) -> usize {
     if values <= SMALL_SET_MEMBERS {
-        allocated(SMALL_ENDS + values * (small(TEXT_BYTES) + SMALL_TIME))
+        allocated(SMALL_ENDS + values * (small(length) + SMALL_TIME))
     } else {
-        SKIP_LIST + values * member(TEXT_BYTES)
+        SKIP_LIST + values * member(length)
     }
 }
 

@@ -19,7 +19,7 @@ fn tracks(board: &Arc<Board>, from: usize, to: usize) -> (BoardTrack, BoardTrack
 }
 
 /// Gives tracks of the second edition everything that tracks of the current one have, and ends the fill.
-async fn fill(site: &Site, board: &Arc<Board>, pairs: &[(usize, usize)]) {
+pub async fn fill(site: &Site, board: &Arc<Board>, pairs: &[(usize, usize)]) {
     let mut numbers = Vec::new();
     for (from, to) in pairs {
         let (from, to) = tracks(board, *from, *to);

@@ -11,6 +11,7 @@ mod boards;
 mod both_editions;
 mod bounds;
 mod capping;
+mod caps;
 mod clock;
 mod concurrency;
 mod contents;
@@ -488,6 +489,24 @@ contract! {
         capping::expired_values_free_capacity,
         capping::retracted_values_free_capacity,
         capping::the_number_of_tombstones_is_limited_to_max_values,
+        caps::a_person_adds_up_to_the_cap_in_a_day,
+        caps::capped_items_that_are_taken_back_come_to_nothing,
+        caps::caps_do_not_depend_on_the_order_of_arrival,
+        caps::longer_slots_have_a_cap_for_each_of_their_days,
+        caps::days_of_caps_begin_at_local_midnight,
+        caps::ids_of_capped_items_are_remembered,
+        caps::late_and_early_items_of_capped_boards_are_refused,
+        caps::counters_survive_restarts_and_leave_with_their_subject,
+        caps::a_person_who_is_forgotten_leaves_no_counter,
+        caps::beyond_max_values_the_oldest_counter_is_dropped,
+        caps::counters_of_keys_are_those_of_their_rankings,
+        caps::counters_are_merged_by_their_counts,
+        caps::a_fill_gives_the_counters_that_items_change_meanwhile,
+        caps::editions_with_other_caps_count_each_by_its_own,
+        caps::frozen_and_hidden_subjects_have_counters_as_others,
+        caps::a_period_has_counters_of_its_own,
+        caps::a_count_out_of_range_is_refused,
+        caps::a_subject_with_many_persons_is_walked_and_removed,
         sketches::a_sketch_counts_a_repeated_value_once,
         sketches::sketches_of_slots_are_merged,
         sketches::estimates_are_within_three_standard_errors,

@@ -181,7 +181,7 @@ pub async fn every_metric_begins_again_with_a_period(site: Site) {
         let periods: Vec<BoardTrack> = now.each_period().map(|edition| edition.main_track()).collect();
         let (count, sum) = if values { (1, 3) } else { (5, 15) };
         let expected = match board.kind() {
-            Kind::Distinct | Kind::Sketch => [count, sum],
+            Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => [count, sum],
             Kind::Sum | Kind::TimedSum(_) => [5, 15],
             Kind::Mean => [5, 5],
             Kind::Min => [5, 3],

@@ -108,7 +108,9 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     let movement =
         pick(rng, &[None, Some(Movement::Hour), Some(Movement::Hour), Some(Movement::Day), Some(Movement::Period)]);
     wanted = if_allowed(Definition { movement, ..wanted.clone() }, wanted);
-    if rng.random_bool(0.2) {
+    if rng.random_bool(if wanted.metric.name() == "COUNT" { 0.5 } else { 0.0 }) {
+        wanted = any_cap(rng, wanted);
+    } else if rng.random_bool(0.2) {
         let (most, order) = (pick(rng, &[300, 20_000]), pick(rng, &["asc", "desc"]));
         let tie_break = serde_json::from_value(serde_json::json!({"most": most, "order": order})).ok();
         wanted = if_allowed(Definition { tie_break, ..wanted.clone() }, wanted);
@@ -120,6 +122,23 @@ fn any_definition(rng: &mut StdRng) -> Definition {
         wanted = if_allowed(Definition { ranks: Ranks::Ordinal, ..wanted.clone() }, wanted);
     }
     wanted
+}
+
+/// Draws a cap for each person, where a board may have one. A slot that is too short for it becomes a day.
+fn any_cap(rng: &mut StdRng, given: Definition) -> Definition {
+    let most = pick(rng, &[1, 1, 2, 3, 1_000_000]);
+    let cap = serde_json::from_value(serde_json::json!({"per": "user", "most": most, "every": "1d"})).ok();
+    let max_values = rng.random_bool(0.3).then(|| rng.random_range(1..=4));
+    let (decimals, ranked) = (Decimals::default(), true);
+    let wanted = Definition { cap, max_values, decimals, ranked, ..given.clone() };
+    let days = Definition {
+        slot: "1d".parse().ok(),
+        metric: "COUNT(3d, like, post)".parse().expect("a metric"),
+        windows: Vec::new(),
+        keep: None,
+        ..wanted.clone()
+    };
+    if_allowed(wanted, if_allowed(days, given))
 }
 
 /// Returns the first definition, or the second one where a board may not have it.

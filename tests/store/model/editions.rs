@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Board, BoardTrack, Change, Definition, EditionRole, Kind, Mode, Timestamp, TrackId, Value, WindowLength,
+    Board, BoardTrack, Change, Definition, EditionRole, Mode, Timestamp, TrackId, Value, WindowLength,
 };
 use rolltop::service::Service;
 use rolltop::store::{Added, Increment, MAX_FILLED, Outcome as Of, Result, Store};
@@ -187,7 +187,7 @@ impl Side {
         };
         let (from, to) = (track(current.numbers(), from), track(other.numbers(), to));
         let has_slots = !from.is_from_first() && !to.is_from_first() && from.is_all_time() == to.is_all_time();
-        let fits = from.kind() == Kind::Distinct || is_part_of(&from, &to, self.now().await?);
+        let fits = from.kind().remembers_values() || is_part_of(&from, &to, self.now().await?);
         if !has_slots || !fits || !current.counts_same_items_as(other) {
             return Ok(Vec::new());
         }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, Edition, EventId, Kind, ModerationChange,
-    NotCounted, RankingKey, Subject, Timestamp, Track, Window,
+    Amount, Board, BoardTrack, Change, Counted, DayCount, Definition, EXACT_MAX, Edition, EventId, Kind,
+    ModerationChange, NotCounted, RankingKey, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{Increment, TableName};
 
@@ -483,7 +483,15 @@ impl Item {
     pub fn resolve(&self, board: &Arc<Board>, now: Timestamp) -> Increment {
         let remembers = |edition: &Edition| edition.kind().remembers_values();
         if self.act == Act::Forget && board.editions().iter().any(remembers) {
-            return Increment::forgetting(board, stored_who(board, self.who), what(self.value));
+            let value = what(self.value);
+            // With a cap it is a counter of the person: of now, of an earlier day, or of a time that is no day.
+            let back = [0, 0, 86_400_000, 3 * 86_400_000][self.who % 4];
+            let at = now.plus_millis(-back);
+            let value = match board.main().day_of(at) {
+                Some(day) => DayCount { day, person: value.as_str(), count: 0 }.text(),
+                None => value,
+            };
+            return Increment::forgetting(board, stored_who(board, self.who), value);
         }
         let related = window_of(board, self.window);
         let window = related.window_at(now);
@@ -539,7 +547,7 @@ impl Item {
                 }
             }
             _ if retract && !edition.takes_retractions() => Change::Not(NotCounted::NotAccepted),
-            (_, Kind::Distinct | Kind::Sketch) => Change::Seen(what(self.value)),
+            (_, Kind::Distinct | Kind::Capped { .. } | Kind::Sketch) => Change::Seen(what(self.value)),
             (_, Kind::Sum) if !retract => Change::Amount(Amount(units)),
             _ => Change::Amount(within),
         }

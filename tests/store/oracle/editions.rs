@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rolltop::board::{Aggregate, Amount, Board, Change, Frame, Kind, NotCounted, Subject, Timestamp, TrackId};
 use rolltop::store::{Compared, Content, DualRun, Result, StoreError};
 
+use super::capped::Counters;
 use super::distinct::LastSeen;
 use super::history::{Taken, aggregates, fits};
 use super::{Held, HeldBoard, frame_at};
@@ -107,6 +108,19 @@ impl HeldBoard {
             merged,
         };
         let nothing = || Change::Amount(Amount(0));
+        if let Kind::Capped { .. } = source_kind {
+            for content in Counters::remembered(&source.track, source.past(subject), &frame).contents() {
+                let (Content::Value { at, .. } | Content::Dropped { at }) = content else { continue };
+                if at >= target.window.floor {
+                    let slot = self.tracks[to].track.calendar().slot_of(at);
+                    // It replaces what the edition has.
+                    let change = Change::Set { sum: Amount(0), count: 0 };
+                    let item = taken(slot, at, change, false, Some(content));
+                    self.tracks[to].past.entry(subject.clone()).or_default().push(item);
+                }
+            }
+            return;
+        }
         if source_kind == Kind::Distinct {
             let oldest_tombstone = LastSeen::oldest_tombstone(&self.tracks[to].track, &target);
             for content in LastSeen::remembered(&source.track, source.past(subject), &frame).contents() {

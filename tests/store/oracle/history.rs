@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rolltop::board::{Aggregate, Amount, BoardTrack, Change, KeyBound, Kind, Mark, Sketch, Timestamp};
 use rolltop::store::Content;
 
+use super::capped::Counters;
 use super::distinct::LastSeen;
 
 /// A counted item.
@@ -139,7 +140,7 @@ impl Cell {
             // Whatever its time is.
             Kind::TimedSum(split) => within((self.sum.abs() + 1) * i128::from(split.size()) - 1),
             Kind::Mean => within(self.sum) && within(self.count),
-            Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => true,
+            Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Capped { .. } | Kind::Sketch => true,
         }
     }
 
@@ -154,6 +155,7 @@ impl Cell {
                 Aggregate::Last { at, value: Amount(units) }
             }
             Kind::Sketch => Aggregate::Sketch(self.sketch),
+            Kind::Capped { .. } => panic!("its counters say what its slots hold"),
             Kind::Distinct => panic!("the last-seen scheme says what its slots hold"),
         };
         (!aggregate.is_empty()).then_some(aggregate)
@@ -166,6 +168,9 @@ pub fn whole(units: i128) -> Amount {
 
 /// Returns the content of each slot from `floor` on that has data.
 pub fn aggregates(board: &BoardTrack, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Aggregate> {
+    if let Kind::Capped { .. } = board.kind() {
+        return Counters::after(board, past, floor).aggregates(board);
+    }
     if board.kind() == Kind::Distinct {
         return LastSeen::after(board, past, floor).aggregates(board);
     }

@@ -1,8 +1,9 @@
 //! What a track holds, computed from the past of each subject; and imports, whose contents become a part of that past.
 
-use rolltop::board::{Aggregate, Change, Frame, Kind, Mode, Subject, Timestamp, Window};
+use rolltop::board::{Aggregate, Change, DayCount, Frame, Kind, Mode, Subject, Timestamp, Window};
 use rolltop::store::{Content, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece, Result, StoreError};
 
+use super::capped::Counters;
 use super::distinct::LastSeen;
 use super::history::{Counter, Taken, aggregates, fits, whole};
 use super::{Held, HeldBoard, frame_at, walk_back};
@@ -36,6 +37,7 @@ impl Held {
                     .map(|counter| Content::Counter { start: counter.start, amount: whole(counter.units) })
                     .into_iter()
                     .collect(),
+                (_, Kind::Capped { .. }) => Counters::remembered(&self.track, past, frame).contents(),
                 (_, Kind::Distinct) => LastSeen::remembered(&self.track, past, frame).contents(),
                 _ => aggregates(&self.track, past, self.oldest_kept(frame))
                     .into_iter()
@@ -128,8 +130,13 @@ impl Held {
                 };
                 is_of_kind && self.track.calendar().slot_of(*slot) == *slot && *slot <= window.head
             }
+            Content::Value { value, at, retracted } if let Kind::Capped { .. } = self.track.kind() => {
+                let counter = DayCount::read(value.as_str(), *at).filter(|_| !retracted);
+                let is_day = |counter: DayCount<'_>| self.track.day_of(counter.day) == Some(counter.day);
+                counter.is_some_and(is_day) && *at < window.end
+            }
             Content::Value { at, .. } | Content::Dropped { at } => {
-                self.track.kind() == Kind::Distinct && *at < window.end
+                self.track.kind().remembers_values() && *at < window.end
             }
             Content::Counter { .. } => false,
         }

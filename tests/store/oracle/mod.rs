@@ -2,6 +2,7 @@
 //! definitions. It has no sums and no ranking, so no derived state can become wrong. It retires at once, because data
 //! below the floor is not read. It is slow, and its correctness is obvious.
 
+mod capped;
 mod distinct;
 mod editions;
 mod history;

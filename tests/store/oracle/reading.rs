@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rolltop::board::{Aggregate, Frame, Mode, Order, RankingKey, Ranks, Subject, Timestamp, Value, Window};
+use rolltop::board::{Aggregate, Frame, Kind, Mode, Order, RankingKey, Ranks, Subject, Timestamp, Value, Window};
 use rolltop::store::{Ranked, Result, SlotContents, SlotQuery, SlotRange, StoreError};
 
+use super::capped::Counters;
 use super::distinct::LastSeen;
 use super::history::{Counter, Taken, aggregates, whole};
 use super::{Held, walk_back};
@@ -33,8 +34,12 @@ impl Held {
 
     /// Returns whether values of this window were dropped because there were more than the board remembers.
     pub fn is_capped(&self, frame: &Frame, subject: &Subject, from: Timestamp) -> bool {
+        let (past, floor) = (self.past(subject), frame.window.floor);
         self.track.max_values().is_some()
-            && LastSeen::after(&self.track, self.past(subject), frame.window.floor).is_capped_from(from)
+            && match self.track.kind() {
+                Kind::Capped { .. } => Counters::after(&self.track, past, floor).is_capped_from(from),
+                _ => LastSeen::after(&self.track, past, floor).is_capped_from(from),
+            }
     }
 
     /// Returns the ranking of a key, or of all subjects together.

@@ -101,7 +101,12 @@ async fn estimates_of_many_values_and_of_counters_are_close() {
     let values = 400;
     let distinct = Definition { max_values: Some(values as u32), ..hours("COUNT_DISTINCT(1h, e, s, v)") };
     let counter = Definition { ranked: false, mode: Mode::FromFirst, ..hours("COUNT(1h, e, s)") };
-    for definition in [distinct, hours("APPROX_COUNT_DISTINCT(1h, e, s, v)"), counter] {
+    let capped = Definition {
+        cap: serde_json::from_str(r#"{"per": "u", "most": 10, "every": "1d"}"#).unwrap(),
+        max_values: Some(values as u32),
+        ..Definition::new("COUNT(1d, e, s)".parse().unwrap(), "1d".parse().unwrap())
+    };
+    for definition in [distinct, capped, hours("APPROX_COUNT_DISTINCT(1h, e, s, v)"), counter] {
         // A server of its own, because few subjects take little more than the buffers of its connections.
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -109,7 +114,7 @@ async fn estimates_of_many_values_and_of_counters_are_close() {
         fill(&store, &board, 1, 0).await;
         let before = used(&server);
         let (subjects, turns) = match board.kind() {
-            Kind::Distinct => (100, values),
+            Kind::Distinct | Kind::Capped { .. } => (100, values),
             Kind::Sketch => (200, 1_000),
             _ => (SUBJECTS, 1),
         };

@@ -63,6 +63,12 @@ class BytesPerSubject(TypedDict):
     one_slot: int
 
 
+class Cap(TypedDict):
+    every: str
+    most: int
+    per: str
+
+
 class ChangedKey(TypedDict):
     board: dict[str, Any] | None
     edition: dict[str, Any] | None
@@ -97,6 +103,7 @@ class ContentsLine(TypedDict):
     before: NotRequired[list[list[int]]]
     by: NotRequired[list[str]]
     counters: NotRequired[list[list[dict[str, Any]]]]
+    counts: NotRequired[list[list[dict[str, Any]]]]
     cursor: NotRequired[str]
     dropped: NotRequired[list[list[dict[str, Any]]]]
     events: NotRequired[list[list[int]]]
@@ -728,6 +735,7 @@ class Audit(TypedDict):
 class CanonicalDefinition(TypedDict):
     attributes: NotRequired[str]
     board: str
+    cap: NotRequired[Cap]
     cover: Literal['current', 'full']
     decimals: int
     dedupe: str | None
@@ -783,6 +791,7 @@ class DefinedBoard(CanonicalDefinition):
 
 class Definition(TypedDict):
     attributes: NotRequired[str]
+    cap: NotRequired[Cap | None]
     cover: NotRequired[Literal['current', 'full']]
     decimals: NotRequired[int]
     dedupe: NotRequired[str]

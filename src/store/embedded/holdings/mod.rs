@@ -89,6 +89,8 @@ pub(super) struct WriteTo<'a> {
     /// arrival.
     pub at: i64,
     pub is_timed: bool,
+    /// The start of the day in which the event counts for its person, if there is a cap; otherwise that of the slot.
+    pub day: i64,
     /// Whether the change reverses an earlier one.
     pub retract: bool,
     /// The largest magnitude of a number in a slot.
@@ -123,7 +125,8 @@ pub(super) enum Remainder {
     All,
     /// The cells from the slot of this number on.
     Slot(i64),
-    /// The values from this time and value on: first the seen ones, then the retracted ones.
+    /// The values from this time and value on: first the seen ones, then the retracted ones. Or the counters of a cap from
+    /// this day and person on.
     Value { retracted: bool, at: i64, value: Box<str> },
 }
 

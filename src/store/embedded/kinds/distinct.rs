@@ -2,15 +2,14 @@
 
 use super::StoredKind;
 use super::sum::Sum;
-use crate::board::{Aggregate, Change, Value};
-use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
+use crate::board::{Aggregate, Change, Kind, Value};
+use crate::store::embedded::aggregate_state::{AggregateState, Owned, SubjectData};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, Remainder, WriteTo};
 use crate::store::embedded::last_seen::{self, Floors, LastSeen, LastSeenValues};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Demand;
 use crate::store::embedded::record::Cell;
-use crate::store::embedded::slab::Column;
 use crate::store::embedded::subjects::Subjects;
 use crate::store::sizing::{Content, TEXT_BYTES, allocated};
 
@@ -18,17 +17,9 @@ use crate::store::sizing::{Content, TEXT_BYTES, allocated};
 #[derive(Debug)]
 pub(super) struct Distinct;
 
-/// The values of all subjects.
-#[derive(Debug, Default)]
-struct SubjectValues {
-    column: Column<Box<LastSeenValues>>,
-    /// The bytes that the values of all subjects use, with the allocator's overhead.
-    owned: usize,
-}
-
 impl StoredKind for Distinct {
     fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
-        Box::<SubjectValues>::default()
+        Box::<Owned<LastSeenValues>>::default()
     }
 
     fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange> {
@@ -112,58 +103,28 @@ impl StoredKind for Distinct {
     }
 }
 
-impl AggregateState for SubjectValues {
-    fn subject_added(&mut self, id: u32) {
-        let values = Box::<LastSeenValues>::default();
-        self.owned += values.memory_bytes();
-        self.column.set(id, values);
+impl SubjectData for LastSeenValues {
+    fn len(&self) -> usize {
+        self.len()
     }
 
-    fn is_empty(&self, id: u32) -> bool {
-        self.column.get(id).is_none_or(|values| values.is_empty())
-    }
-
-    fn remove_subject(&mut self, id: u32, _len: usize) -> Option<Garbage> {
-        let values = self.column.take(id)?;
-        self.owned -= values.memory_bytes();
-        if values.len() > MAX_DROPPED_AT_ONCE { Some(values) } else { None }
-    }
-
-    fn free_chunk(&mut self, id: u32) {
-        self.column.free_chunk(id);
-    }
-
-    fn change_id(&mut self, from: u32, to: u32) {
-        rename(&mut self.column, from, to);
+    fn is_empty(&self) -> bool {
+        self.is_empty()
     }
 
     fn memory_bytes(&self) -> usize {
-        self.column.memory_bytes() + self.owned
-    }
-
-    #[cfg(test)]
-    fn owned_bytes(&self) -> (usize, usize) {
-        (self.owned, self.column.iter().map(|values| values.memory_bytes()).sum())
+        self.memory_bytes()
     }
 }
 
 fn values(subjects: &Subjects, id: u32) -> Option<&LastSeenValues> {
-    subjects.state::<SubjectValues>()?.column.get(id).map(|values| &**values)
+    Owned::of(subjects, id)
 }
 
-/// Changes the values of a subject, and counts the memory that they take.
 fn change_values<T>(subjects: &mut Subjects, id: u32, change: impl FnOnce(&mut LastSeenValues) -> T) -> Option<T> {
-    let state = subjects.state_mut::<SubjectValues>()?;
-    let values = state.column.get_mut(id)?;
-    let before = values.memory_bytes();
-    let changed = change(values);
-    state.owned += values.memory_bytes();
-    state.owned -= before;
-    Some(changed)
+    Owned::change(subjects, id, change)
 }
 
-/// The largest number of values that are dropped under the board's lock.
-const MAX_DROPPED_AT_ONCE: usize = 256;
 /// The largest number of values (and of tombstones) that one visit removes for one subject, which takes some
 /// microseconds.
 const MAX_REMOVED_PER_VISIT: usize = 64;
@@ -275,7 +236,10 @@ impl Holdings {
         at: i64,
     ) -> Result<Option<i64>, OutOfRange> {
         let id = self.id_or_add(self.subjects.id(name), name)?;
-        Ok(self.record_dropped(id, at))
+        Ok(match self.traits.kind {
+            Kind::Capped { .. } => self.record_dropped_counter(id, at),
+            _ => self.record_dropped(id, at),
+        })
     }
 
     /// Adds to the number of values in a slot. Returns the change of the score.
@@ -297,6 +261,9 @@ impl Holdings {
         last_seen: Option<LastSeen>,
         floors: Floors,
     ) {
+        if let Kind::Capped { .. } = self.traits.kind {
+            return self.restore_day_count(name, value, last_seen, floors);
+        }
         match last_seen.filter(|last_seen| last_seen.at >= floors.of(last_seen.retracted)) {
             Some(last_seen) => {
                 if let Some(id) = self.restored_id(name) {
@@ -315,6 +282,9 @@ impl Holdings {
     pub(in crate::store::embedded) fn restore_capped(&mut self, name: HashedName, at: i64, floors: Floors) {
         if at < floors.seen {
             return;
+        }
+        if let Kind::Capped { .. } = self.traits.kind {
+            return self.restore_dropped_counter(name, at);
         }
         if let Some(id) = self.restored_id(name) {
             change_values(&mut self.subjects, id, |values| values.capped = Some(at));

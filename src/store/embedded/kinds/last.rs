@@ -113,7 +113,7 @@ mod tests {
         let (floors, mut operations) = (data.floors(), LogOperations::of(board.edition().main().id()));
         let holdings = &mut data.holdings;
         let mut held_after = |at: i64, is_timed: bool, value: i64| {
-            let to = WriteTo { name, slot: SLOT, at: SLOT + at, is_timed, retract: false, bound: 1, floors };
+            let to = WriteTo { name, slot: SLOT, at: SLOT + at, is_timed, day: SLOT, retract: false, bound: 1, floors };
             let write = CellWrite { holdings, to: &to, operations: &mut operations };
             Last.apply(write, &Change::Amount(Amount(value))).unwrap();
             match holdings.aggregates(name, SLOT, SLOT)[..] {

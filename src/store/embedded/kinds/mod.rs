@@ -4,6 +4,7 @@
 //! A new kind needs a file here, a line in [`of`], and, if it writes to the log what no other kind does, an
 //! [operation](super::log_operations).
 
+mod capped;
 mod distinct;
 mod extreme;
 mod last;
@@ -21,6 +22,7 @@ pub(super) fn of(kind: Kind) -> &'static dyn StoredKind {
         Kind::Sum => &sum::Sum,
         Kind::TimedSum(_) => &timed_sum::TimedSum,
         Kind::Distinct => &distinct::Distinct,
+        Kind::Capped { .. } => &capped::Capped,
         Kind::Mean => &mean::Mean,
         Kind::Min | Kind::Max => &extreme::Extreme,
         Kind::Last => &last::Last,

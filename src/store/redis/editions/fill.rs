@@ -240,6 +240,9 @@ fn gift<'a>(parts: [&Part; 2], windows: [&Window; 2], now: Timestamp, given: &'a
         }
         Given::Value { subject, content } => {
             let (verb, value, at) = match content {
+                Content::Value { value, at, .. } if let Kind::Capped { .. } = to.track.kind() => {
+                    ("put", value.as_str(), *at)
+                }
                 Content::Value { value, at, retracted } => {
                     (if *retracted { "gone" } else { "seen" }, value.as_str(), *at)
                 }

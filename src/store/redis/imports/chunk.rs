@@ -3,7 +3,7 @@
 //! The division depends on nothing but the piece and the partitions of the board, which never change. So a piece that
 //! is sent again is divided in the same way, and the number of a chunk always stands for the same contents.
 
-use crate::board::{Aggregate, Kind, Sketch, Subject};
+use crate::board::{Aggregate, DayCount, Kind, Sketch, Subject};
 use crate::store::Content;
 use crate::store::redis::contents::is_live;
 use crate::store::redis::entries::SentEntry;
@@ -61,15 +61,24 @@ pub(super) fn divide<'a>(part: &Part, contents: &'a [&'a (Subject, Content)]) ->
     chunks
 }
 
+/// What counters of persons do to those that there are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store::redis) enum Counters {
+    /// They are added.
+    Add,
+    /// They replace them, so that one that is given twice counts once.
+    Replace,
+}
+
 /// Decides what to do about the contents of a chunk with this window.
-pub(super) fn plan<'a>(moment: &Moment<'_>, chunk: &PieceChunk<'a>) -> Planned<'a> {
+pub(super) fn plan<'a>(moment: &Moment<'_>, chunk: &PieceChunk<'a>, counters: Counters) -> Planned<'a> {
     let mut planned = Planned { entries: Vec::with_capacity(chunk.contents.len()), expired: 0, refused: 0 };
     for (subject, content) in chunk.contents.iter().copied() {
         if !is_live(moment.part, &moment.window, moment.now, content) {
             planned.expired += 1;
             continue;
         }
-        match entry(moment, subject, content) {
+        match entry(moment, (subject, content), counters) {
             Some(entry) => planned.entries.push(entry),
             None => planned.refused += 1,
         }
@@ -79,7 +88,11 @@ pub(super) fn plan<'a>(moment: &Moment<'_>, chunk: &PieceChunk<'a>) -> Planned<'
 
 /// Returns the entry for a content, or `None` if it is not one of the track: of another kind, of
 /// no slot, or of a slot after the head.
-fn entry<'a>(moment: &Moment<'_>, subject: &'a Subject, content: &'a Content) -> Option<SentEntry<'a>> {
+fn entry<'a>(
+    moment: &Moment<'_>,
+    (subject, content): (&'a Subject, &'a Content),
+    counters: Counters,
+) -> Option<SentEntry<'a>> {
     let track = &moment.part.track;
     let kind = kinds::of(track.kind());
     let by_values = track.kind().remembers_values();
@@ -94,6 +107,17 @@ fn entry<'a>(moment: &Moment<'_>, subject: &'a Subject, content: &'a Content) ->
                 Aggregate::Sketch(sketch) => ("merge", VerbWord::Bytes(sketch.as_bytes()), 0, None),
             };
             (*slot, verb, a, b, at)
+        }
+        Content::Value { value, at, retracted } if let Kind::Capped { .. } = track.kind() => {
+            let counter = DayCount::read(value.as_str(), *at)?;
+            if *retracted || track.day_of(counter.day) != Some(counter.day) {
+                return None;
+            }
+            let verb = match counters {
+                Counters::Add => "merge",
+                Counters::Replace => "put",
+            };
+            (*at, verb, VerbWord::Bytes(value.as_str().as_bytes()), 0, Some(*at))
         }
         Content::Value { value, at, retracted } if by_values => {
             let verb = if *retracted { "gone" } else { "seen" };

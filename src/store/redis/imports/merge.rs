@@ -12,7 +12,7 @@ use futures_util::stream::{self, StreamExt};
 use redis::Value;
 use tokio::time::{Instant, sleep};
 
-use super::chunk::{LAST, PieceChunk, divide, plan};
+use super::chunk::{Counters, LAST, PieceChunk, divide, plan};
 use crate::board::{Subject, Timestamp};
 use crate::store::redis::entries::{TrackEntries, likely_slots};
 use crate::store::redis::kinds;
@@ -36,6 +36,7 @@ struct Merging<'a> {
     part: &'a Part,
     import: ImportId,
     piece: &'a Piece,
+    counters: Counters,
     chunk: PieceChunk<'a>,
     /// Whether the part receives the numbers of events.
     counts_events: bool,
@@ -45,8 +46,8 @@ struct Merging<'a> {
 pub(super) async fn merge(
     session: &Session,
     parts: &Parts,
-    import: ImportId,
-    piece: &Piece,
+    (import, piece): (ImportId, &Piece),
+    counters: Counters,
 ) -> Result<Merged, ServerFailure> {
     let mut shares: Vec<Vec<&(Subject, Content)>> = vec![Vec::new(); parts.count()];
     for content in &piece.contents {
@@ -57,7 +58,7 @@ pub(super) async fn merge(
         .iter()
         .zip(&shares)
         .enumerate()
-        .map(|(number, (part, share))| merge_share(session, part, (import, piece), share, number == 0))
+        .map(|(number, (part, share))| merge_share(session, part, (import, piece), counters, (share, number == 0)))
         .collect();
     let mut merged = stream::iter(of_parts).buffer_unordered(TOGETHER);
     let mut all = Merged::default();
@@ -72,13 +73,13 @@ async fn merge_share(
     session: &Session,
     part: &Part,
     (import, piece): (ImportId, &Piece),
-    share: &[&(Subject, Content)],
-    is_first: bool,
+    counters: Counters,
+    (share, is_first): (&[&(Subject, Content)], bool),
 ) -> Result<Merged, ServerFailure> {
     let mut merged = Merged::default();
     for chunk in divide(part, share) {
         let counts_events = is_first && chunk.number == LAST;
-        merged.add(Merging { session, part, import, piece, chunk, counts_events }.merge().await?);
+        merged.add(Merging { session, part, import, piece, counters, chunk, counts_events }.merge().await?);
     }
     Ok(merged)
 }
@@ -146,7 +147,7 @@ impl Merging<'_> {
     fn call(&self, moment: &Moment<'_>, needed: &BTreeSet<Timestamp>) -> ScriptCall {
         let Self { session, part, import, piece, chunk, .. } = self;
         let track = &part.track;
-        let planned = plan(moment, chunk);
+        let planned = plan(moment, chunk, self.counters);
         let subjects = planned.entries.iter().map(|entry| entry.subject).collect();
         let mut starts = likely_slots(part, &moment.window);
         starts.extend(planned.entries.iter().filter_map(|entry| entry.slot).chain(needed.iter().copied()));

@@ -9,6 +9,7 @@ mod merge;
 
 use std::sync::Arc;
 
+pub(super) use self::chunk::Counters;
 use super::boards;
 use super::part::Part;
 use super::partitions::Partitions;
@@ -84,21 +85,21 @@ pub(super) async fn merge(session: &Session, track: &BoardTrack, import: ImportI
         let detail = format!("a piece has a number below 2^40 and at most {} contents", Piece::MAX_CONTENTS);
         return Err(StoreError::NoImport { detail });
     }
-    merge_own(session, track, import, piece).await
+    merge_own(session, track, (import, piece), Counters::Add).await
 }
 
 /// Merges a piece of any size that this store has made.
 pub(super) async fn merge_own(
     session: &Session,
     track: &BoardTrack,
-    import: ImportId,
-    piece: &Piece,
+    (import, piece): (ImportId, &Piece),
+    counters: Counters,
 ) -> Result<Merged> {
     let parts = session.parts_of(track);
     for part in parts.all() {
         timekeeping::admit(session, &part.clock).await?;
     }
-    merge::merge(session, &parts, import, piece).await.map_err(|failure| session.servers.error(failure))
+    merge::merge(session, &parts, (import, piece), counters).await.map_err(|failure| session.servers.error(failure))
 }
 
 /// Returns an error for a track that takes no imports.

@@ -2,6 +2,7 @@
 //! file of each kind. What depends on the mode `from_first`, and not on the kind, is decided in [`form`] and [`option`],
 //! and in other modules.
 
+mod capped;
 mod distinct;
 mod extreme;
 mod last;
@@ -17,6 +18,7 @@ pub(super) use self::limits::{CHANGES, ValueLimits};
 pub(super) use self::redis_kind::{CellSize, Folded, RedisKind};
 pub(super) use self::verb::{Verb, VerbWord};
 
+use self::capped::CappedCounts;
 use self::distinct::DistinctValues;
 use self::extreme::Extremes;
 use self::last::NewestValues;
@@ -36,6 +38,7 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
         Kind::Sum => &Sums,
         Kind::TimedSum(_) => &TimedSums,
         Kind::Distinct => &DistinctValues,
+        Kind::Capped { .. } => &CappedCounts,
         Kind::Mean => &Means,
         Kind::Min => &Extremes::MIN,
         Kind::Max => &Extremes::MAX,
@@ -116,7 +119,7 @@ mod tests {
             "APPROX_COUNT_DISTINCT(3h, e, s, v)",
         ] {
             let kind = of(board(metric).kind());
-            let total = kind.total_size(Content { slots: 2, values: 2, steps: 2 });
+            let total = kind.total_size(Content { slots: 2, values: 2, steps: 2, is_limited: false });
             // Those of timed sums are the exception: a subject with a score has none.
             assert_eq!(total.is_some(), kind.has_totals(), "{metric}");
             let forms = [EditionForms::alike(kind.form(true))];

@@ -39,8 +39,7 @@ local function subtract_from_scores(subjects, cells)
     end
   end
   rank(lines)
-  unrank(gone)
-  return #subjects, #gone
+  return #subjects, unrank(gone)
 end
 
 -- Returns two functions. The first returns the next of the subject's cells in the slots after `start`, of those that

@@ -9,6 +9,7 @@ use redis::cmd;
 use super::ids;
 use super::lease::Lease;
 use crate::board::{Board, BoardTrack, SourceNumber, Subject};
+use crate::store::redis::imports::Counters;
 use crate::store::redis::part::Part;
 use crate::store::redis::removing::Noted;
 use crate::store::redis::servers::{Channel, ServerFailure};
@@ -110,7 +111,8 @@ async fn copy_track(
 }
 
 async fn merge(session: &Session, to: &BoardTrack, import: ImportId, piece: &Piece) -> Result<()> {
-    let Merged { refused, .. } = imports::merge_own(session, to, import, piece).await?;
+    // A subject may be read twice, if its list expires meanwhile.
+    let Merged { refused, .. } = imports::merge_own(session, to, (import, piece), Counters::Replace).await?;
     if refused > 0 {
         let about = |(subject, _): &(Subject, Content)| subject.to_string();
         let subject = piece.contents.first().map(about).unwrap_or_default();

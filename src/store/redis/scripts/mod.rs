@@ -66,7 +66,7 @@
 //! | `exceeds(before, entry)` | returns whether the cell after the entry would be beyond its bound; kinds without a bound do not define it. Only for `change`, because it uses names of `entries` |
 //! | `change_cell(before, entry, acc)` | returns the cell after the entry, `''` for none, or nil if it does not change; then what happened to `acc`, which is nil on an unranked board: nil if it is changed accordingly, `same` if it needs no change, `lost` if it must be computed from all cells again. The cell before is valid, and the new one is within its bound. Only for `change` too |
 //!
-//! The kinds `distinct` and `from_first` store other data than cells, so they define the steps of a change themselves.
+//! The kinds `capped`, `distinct` and `from_first` store other data than cells, so they define the steps of a change themselves.
 //!
 //! `merge` is about one track. It has the parts of `change`, and no function around them.
 
@@ -148,7 +148,7 @@ files! {
         "begin" "board" "clock" "enter" "enter_all" "enter_removing" "entries" "hidden" "operation" "places" "ranked"
         "ranking" "rankings" "scores" "steps" "stopwatch" "subject_slots" "subtract" "tracks" "unranked"
 
-        "kind/distinct" "kind/extreme" "kind/from_first" "kind/last" "kind/mean" "kind/sketch" "kind/sum"
+        "kind/capped" "kind/distinct" "kind/extreme" "kind/from_first" "kind/last" "kind/mean" "kind/sketch" "kind/sum"
         "kind/timed_sum"
     }
 }
@@ -185,7 +185,17 @@ mod tests {
     fn all() -> Vec<&'static Script> {
         let mut all: Vec<&Script> = OF_NO_FORM.iter().map(|script| LazyLock::force(script)).collect();
         let timed = Kind::TimedSum(crate::board::Split::default());
-        let kinds = [Kind::Sum, timed, Kind::Distinct, Kind::Mean, Kind::Min, Kind::Last, Kind::Sketch].map(kinds::of);
+        let kinds = [
+            Kind::Sum,
+            timed,
+            Kind::Distinct,
+            Kind::Capped { most: 1 },
+            Kind::Mean,
+            Kind::Min,
+            Kind::Last,
+            Kind::Sketch,
+        ]
+        .map(kinds::of);
         for kind in kinds {
             let [main, further] = [true, false].map(|is_ranked| kind.form(is_ranked));
             all.extend(["retire", "retire_key"].map(|name| of_forms(name, &[EditionForms::alike(main)])));

@@ -116,6 +116,10 @@ impl WriteOperation<'_, '_, '_> {
             true => of_total(usual, change, entry, edition),
             false => usual,
         };
+        // The day in which an item counts for its person.
+        if let (Some(day), Change::Seen(_)) = (part.track.day_of(entry.at), change) {
+            return Verb { b: day.millis(), ..verb };
+        }
         match entry.sums[edition.number()] {
             Some(_) => Verb { b: exact_or_refused(entry.margin(edition.number())), ..verb },
             None => verb,

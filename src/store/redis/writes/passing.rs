@@ -14,7 +14,7 @@ use super::flush::Flush;
 use super::lane::entry_replies;
 use super::operation::{Fence, WriteLane, WriteOperation};
 use super::plan::{Planned, Unplanned};
-use crate::board::{Kind, SourceNumber};
+use crate::board::SourceNumber;
 use crate::store::portion::{PortionWalk, SourceStep, stops_lane};
 use crate::store::receive::receive;
 use crate::store::redis::partition::Partition;
@@ -171,7 +171,7 @@ impl Passer {
         let fence =
             Fence { key: partition.main().keys.reached(), argument: format!("{source} {from} {}", step.to.text()) };
         // An edition that writes at once cannot take back what it has written when the other one refuses a sum.
-        let singly = partition.board().editions().iter().any(|edition| edition.kind() == Kind::Distinct);
+        let singly = partition.board().editions().iter().any(|edition| edition.kind().remembers_values());
         let mut left = Unplanned { items: (0..flush.len()).collect(), singly, now: None };
         for _ in 0..ATTEMPTS {
             let planned = Planned::plan_items(session, &flush, &left).await?;

@@ -67,6 +67,10 @@ impl Validity {
         for (boundary, next) in board.written_tracks().iter().filter_map(|track| track.boundaries_at(now)) {
             (low, high) = (low.max(boundary), high.min(next));
         }
+        // An item counts for its person in the day of the instant at which it is planned, or in an earlier one.
+        for days in board.editions().iter().filter_map(|edition| edition.main().days()) {
+            (low, high) = (low.max(days.slot_of(now)), high.min(days.next(now)));
+        }
         // An item without a time is in the period of the instant at which it is planned.
         for period in board.editions().iter().filter_map(Edition::period) {
             for bound in [period.start, period.end] {

@@ -1,7 +1,7 @@
 //! The contents of a board's data, and checks that it is consistent.
 
 use super::*;
-use crate::board::{Aggregate, Kind, Value};
+use crate::board::{Aggregate, DayCount, Kind, Value, counted};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::slot_list::SlotList;
 use crate::store::embedded::track_data::TrackData;
@@ -47,14 +47,25 @@ pub(super) fn live_contents(data: &TrackData) -> Vec<Content> {
             let by_definition = traits.kind.value(cells.iter().map(|(_, aggregate)| aggregate), traits.averaging);
             assert_eq!(holdings.combined_value(name, floor), by_definition);
         }
-        assert!(traits.counter_duration.is_some() || cells.iter().all(|(_, aggregate)| !aggregate.is_empty()));
+        let most = if let Kind::Capped { most } = traits.kind { Some(most) } else { None };
+        let keeps_empty = traits.counter_duration.is_some() || most.is_some();
+        assert!(keeps_empty || cells.iter().all(|(_, aggregate)| !aggregate.is_empty()));
         let last_seen = holdings.last_seen(name);
         let floors = data.floors();
         let floor_of = |retracted: bool| if retracted { floors.retracted } else { floors.seen };
         let live = last_seen.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= floor_of(s.retracted));
         let mut values: Vec<_> = live.map(|(value, s)| (value.to_string(), s.at, s.retracted)).collect();
+        let counters: Vec<DayCount> = holdings.day_counts_from(name, (window.floor.millis(), "")).collect();
+        values
+            .extend(counters.iter().map(|counter| (counter.text().as_str().to_owned(), counter.at().millis(), false)));
         values.sort();
-        let capped = last_seen.and_then(|s| s.capped).filter(|at| *at >= window.floor.millis());
+        let capped = last_seen.and_then(|s| s.capped).or(holdings.dropped_counter(name));
+        let capped = capped.filter(|at| *at >= window.floor.millis());
+        if let Some(most) = most {
+            let sum = counters.iter().map(|counter| counted(counter.count, most)).sum();
+            assert_eq!(holdings.combined_value(name, window.floor.millis()), Some(Value::Exact(Amount(sum))), "{text}");
+            assert_eq!(cells.is_empty(), counters.is_empty(), "{text}");
+        }
         if traits.kind == Kind::Distinct {
             let seen = values.iter().filter(|(_, _, retracted)| !retracted).count();
             let window = holdings.combined_value(name, window.floor.millis());

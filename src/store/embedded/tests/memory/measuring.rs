@@ -75,7 +75,7 @@ fn board(metric: &str, ranked: bool) -> Board {
 /// Adds an amount to the head slot, and clears the operations after some of them.
 fn add(data: &mut TrackData, name: HashedName, amount: i64, operations: &mut LogOperations) {
     let (slot, floors) = (data.window.head.millis(), data.floors());
-    let to = WriteTo { name, slot, at: slot, is_timed: true, retract: false, bound: 1 << 40, floors };
+    let to = WriteTo { name, slot, at: slot, is_timed: true, day: slot, retract: false, bound: 1 << 40, floors };
     let holdings = &mut data.holdings;
     holdings.kind.apply(CellWrite { holdings, to: &to, operations }, &Change::Amount(Amount(amount))).unwrap();
     if operations.len() > 64 << 10 {

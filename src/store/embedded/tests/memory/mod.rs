@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::board::{
-    Amount, Board, BoardName, Change, Counted, Definition, EventId, Generation, Mode, Subject, Timestamp,
+    Amount, Board, BoardName, Change, Counted, Definition, EventId, Generation, Mode, Span, Subject, Timestamp,
 };
 use crate::store::embedded::board_state::BoardState;
 use crate::store::embedded::boards::LiveBoard;

@@ -96,6 +96,23 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
 }
 
 #[test]
+fn estimates_of_counters_of_persons_are_close_to_the_memory_taken() {
+    const PERSONS: u32 = 1_000;
+    for max_values in [None, Some(PERSONS)] {
+        let cap = serde_json::from_str(r#"{"per": "u", "most": 10, "every": "1d"}"#).unwrap();
+        let days = Definition::new("COUNT(1d, e, s)".parse().unwrap(), Span::DAY);
+        let board = alone(Definition { cap: Some(cap), max_values, ..days });
+        let estimate = bytes_per_subject(board.edition().main());
+        let mut data = BoardState::new(board.clone().into(), START);
+        (0..PERSONS).for_each(|turn| fill(&board, &mut data, 40, turn.into()));
+        let each = taken(&data) / f64::from(PERSONS);
+        compare(&format!("max_values {max_values:?}, a counter"), estimate.each_value.unwrap(), each);
+        let full = max_values.map(|_| compare("all counters", estimate.at_most.unwrap(), taken(&data)));
+        assert_eq!(full.is_some(), estimate.at_most.is_some());
+    }
+}
+
+#[test]
 fn the_estimate_of_a_counter_is_close_to_the_memory_taken() {
     let board = alone(Definition { ranked: false, mode: Mode::FromFirst, ..hours("COUNT(6h, e, s)") });
     let mut data = BoardState::new(board.clone().into(), START);

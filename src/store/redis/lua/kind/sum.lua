@@ -4,7 +4,7 @@
 --       magnitude of the key in a cell
 -- verbs  `add` a, b: the margin that the sum must keep to the bound; `set` a
 --
--- A cell is a whole number, never 0. The score is the sum of the cells. No total is stored: the score stands for it.
+-- A cell is a whole number, never 0 (but for kind/capped.lua). The score is the sum of the cells. No total is stored: the score stands for it.
 
 local HAS_TOTALS = false
 local SCORES_ARE_TOTALS = false

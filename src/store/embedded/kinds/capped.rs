@@ -1,0 +1,531 @@
+//! COUNT with a cap for each person: a slot has what its counters add.
+
+use std::collections::BTreeSet;
+
+use super::StoredKind;
+use super::sum::Sum;
+use crate::board::{Aggregate, Change, DayCount, Kind, Timestamp, Value, counted};
+use crate::store::embedded::aggregate_state::{AggregateState, Owned, SubjectData};
+use crate::store::embedded::few_or_many::{FewOrMany, tree_bytes};
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, Remainder, WriteTo};
+use crate::store::embedded::last_seen::{Floors, LastSeen};
+use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::memory::Demand;
+use crate::store::embedded::record::Cell;
+use crate::store::embedded::subjects::Subjects;
+use crate::store::sizing::{Content, TEXT_BYTES, allocated};
+
+/// COUNT with a cap. A slot has a cell as long as it has a counter, also if that adds 0. Cells and scores are those of a
+/// sum.
+#[derive(Debug)]
+pub(super) struct Capped;
+
+/// The counters of a subject.
+#[derive(Debug, Default)]
+struct Counters {
+    /// By the start of the day, and by person, the count.
+    days: FewOrMany<i64, FewOrMany<Box<str>, i64>>,
+    len: usize,
+    /// The bytes of the persons, and those of the entries of all days.
+    texts: usize,
+    entries: usize,
+    /// If their number is limited: the counters in the order in which they are dropped, by the time that tells the count.
+    order: Option<BTreeSet<(i64, Box<str>)>>,
+    /// The newest time of a counter that was dropped because there were too many.
+    dropped: Option<i64>,
+}
+
+/// The largest number of counters that a visit or a write removes for one subject, which takes some microseconds.
+const MAX_REMOVED: usize = 64;
+
+/// Returns the bytes of counters: of their entries, and of their persons with texts of this length.
+fn estimated_bytes(Content { slots, values, is_limited, .. }: Content, length: usize) -> usize {
+    let persons = values.div_ceil(slots.min(values));
+    let texts = values * allocated(length);
+    let order = if is_limited { texts + tree_bytes(values, size_of::<(i64, Box<str>)>()) } else { 0 };
+    let of_days = FewOrMany::<i64, FewOrMany<Box<str>, i64>>::estimated_bytes(slots.min(values));
+    of_days + slots.min(values) * FewOrMany::<Box<str>, i64>::estimated_bytes(persons) + texts + order
+}
+
+impl Counters {
+    fn get(&self, day: i64, person: &str) -> Option<i64> {
+        self.days.get(&day)?.get(person).copied()
+    }
+
+    /// Changes the counters of a day, and counts the memory of its entries.
+    fn change_day<T>(&mut self, day: i64, change: impl FnOnce(&mut FewOrMany<Box<str>, i64>) -> T) -> T {
+        if self.days.get(&day).is_none() {
+            self.days.insert(day, FewOrMany::default());
+        }
+        let mut none = FewOrMany::default();
+        let of_day = self.days.get_mut(&day).unwrap_or(&mut none);
+        let before = of_day.memory_bytes();
+        let changed = change(of_day);
+        self.entries = self.entries + of_day.memory_bytes() - before;
+        if of_day.len() == 0 {
+            self.days.remove(&day);
+        }
+        changed
+    }
+
+    /// Sets a count. Returns the one before.
+    fn set(&mut self, day: i64, person: &str, count: i64) -> Option<i64> {
+        let before = self.change_day(day, |of_day| {
+            let held = of_day.get_mut(person).map(|held| std::mem::replace(held, count));
+            if held.is_none() {
+                of_day.insert(person.into(), count);
+            }
+            held
+        });
+        if before.is_none() {
+            self.len += 1;
+            self.texts += allocated(person.len());
+        }
+        if let Some(order) = &mut self.order {
+            if let Some(before) = before {
+                order.remove(&(day + before, person.into()));
+            }
+            order.insert((day + count, person.into()));
+        }
+        before
+    }
+
+    fn remove(&mut self, day: i64, person: &str) -> Option<i64> {
+        self.days.get(&day)?;
+        let count = self.change_day(day, |of_day| of_day.remove(person))?;
+        self.removed(day, person, count);
+        Some(count)
+    }
+
+    /// Notes that a counter is no longer in its day.
+    fn removed(&mut self, day: i64, person: &str, count: i64) {
+        if let Some(order) = &mut self.order {
+            order.remove(&(day + count, person.into()));
+        }
+        self.len -= 1;
+        self.texts -= allocated(person.len());
+    }
+
+    /// Returns whether anything is from before this time. The times of a day are after its start.
+    fn has_any_before(&self, floor: i64) -> bool {
+        self.oldest_day().is_some_and(|day| day < floor) || self.dropped.is_some_and(|at| at < floor)
+    }
+
+    fn oldest_day(&self) -> Option<i64> {
+        self.days.all().next().map(|(day, _)| *day)
+    }
+
+    /// Removes up to `most` counters of days before this time. Returns how many.
+    fn remove_before(&mut self, floor: i64, most: usize) -> usize {
+        let mut removed = 0;
+        while removed < most
+            && let Some(day) = self.oldest_day().filter(|day| *day < floor)
+        {
+            if let Some((person, count)) = self.change_day(day, FewOrMany::pop_first) {
+                self.removed(day, &person, count);
+                removed += 1;
+            }
+        }
+        self.dropped = self.dropped.filter(|at| *at >= floor);
+        removed
+    }
+
+    /// Returns the number of counters of days from this time on. O(days) if any is older.
+    fn count_from(&self, floor: i64) -> usize {
+        match self.has_any_before(floor) {
+            true => self.days.from(&floor).map(|(_, of_day)| of_day.len()).sum(),
+            false => self.len,
+        }
+    }
+
+    /// Keeps the order in which counters are dropped, from the first counter on.
+    fn keep_order(&mut self) {
+        self.order.get_or_insert_default();
+    }
+
+    /// Returns the counter with the earliest time, from this time on; of several, the one with the smallest text. O(log
+    /// counters).
+    fn oldest(&self, floor: i64) -> Option<DayCount<'_>> {
+        let (day, _) = self.days.from(&floor).next()?;
+        let (at, person) = self.order.as_ref()?.range((day - DayCount::MOST, Box::default())..).next()?;
+        Some(DayCount { day: Timestamp::from_millis(*day), person, count: at - day })
+    }
+
+    /// Returns the counters from this day and person on, in the order of days and persons. O(log counters) to start.
+    fn from<'a>(&'a self, day: i64, person: &'a str) -> impl Iterator<Item = DayCount<'a>> {
+        self.days.from(&day).flat_map(move |(start, of_day)| {
+            let first = if *start == day { person } else { "" };
+            let counts = of_day.from(first);
+            counts.map(|(person, count)| DayCount { day: Timestamp::from_millis(*start), person, count: *count })
+        })
+    }
+}
+
+impl SubjectData for Counters {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len == 0 && self.dropped.is_none()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let order = self.order.as_ref().map(|order| tree_bytes(order.len(), size_of::<(i64, Box<str>)>()) + self.texts);
+        let own = allocated(size_of::<Self>()) + self.days.memory_bytes() + self.entries + self.texts;
+        own + order.unwrap_or_default()
+    }
+}
+
+impl StoredKind for Capped {
+    fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
+        Box::<Owned<Counters>>::default()
+    }
+
+    fn check(&self, holdings: &Holdings, to: &WriteTo<'_>, change: &Change) -> Result<(), OutOfRange> {
+        if !holdings.subjects.has_room() {
+            return Err(OutOfRange);
+        }
+        let Change::Seen(person) = change else { return Ok(()) };
+        let counter = holdings.counter_after(to, person.as_str());
+        holdings.check_day_count(to, counter)
+    }
+
+    fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange> {
+        let CellWrite { holdings, to, operations } = write;
+        match change {
+            Change::Seen(person) => {
+                let counter = holdings.counter_after(to, person.as_str());
+                holdings.set_day_count(to, counter, operations)
+            }
+            Change::Forget(value) => {
+                if let Some((day, person)) = DayCount::split(value.as_str())
+                    && holdings.forget_day_count(to, day.millis(), person)
+                {
+                    operations.value(None, to.name.text, value.as_str());
+                }
+                Ok(())
+            }
+            Change::Amount(_) | Change::Set { .. } | Change::Not(_) => Err(OutOfRange),
+        }
+    }
+
+    fn demand(&self, holdings: &Holdings, id: u32, to: &WriteTo<'_>, change: &Change) -> Demand {
+        let Change::Seen(person) = change else { return Demand::Nothing };
+        match counters(&holdings.subjects, id).and_then(|counters| counters.get(to.day, person.as_str())) {
+            None => Demand::Value,
+            Some(_) => Demand::Nothing,
+        }
+    }
+
+    fn merge(&self, _write: CellWrite<'_>, _aggregate: &Aggregate) -> Result<(), OutOfRange> {
+        // A slot has what its counters add, and these are merged one by one.
+        Err(OutOfRange)
+    }
+
+    fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
+        Sum.aggregate(holdings, id, cell, at)
+    }
+
+    fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
+        Sum.value(holdings, id, first)
+    }
+
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, sort_key: i64, amount: i64) -> i64 {
+        Sum.sort_key_without(holdings, id, sort_key, amount)
+    }
+
+    fn write_cell(&self, _: &Holdings, _: u32, _: usize, _: CellAt<'_>, _: &mut LogOperations) {
+        // Cells are computed from the counters.
+    }
+
+    fn write_subject(
+        &self,
+        holdings: &Holdings,
+        id: u32,
+        within: Remainder,
+        end: usize,
+        operations: &mut LogOperations,
+    ) -> Option<Remainder> {
+        let (subject, counters) = (holdings.subjects.whole_text(id), counters(&holdings.subjects, id)?);
+        let (day, person) = match within {
+            Remainder::Value { at, value, .. } => (at, value),
+            _ => {
+                if let Some(at) = counters.dropped {
+                    operations.capped(at, subject);
+                }
+                (i64::MIN, Box::default())
+            }
+        };
+        for counter in counters.from(day, &person) {
+            if operations.len() >= end {
+                let (at, value) = (counter.day.millis(), counter.person.into());
+                return Some(Remainder::Value { retracted: false, at, value });
+            }
+            operations.value(Some(stored(counter)), subject, counter.text().as_str());
+        }
+        None
+    }
+
+    fn restored(&self, holdings: &mut Holdings, id: u32, floors: Floors) {
+        while self.has_expired(holdings, id, floors) {
+            holdings.remove_expired_counters(id, floors, usize::MAX);
+        }
+        holdings.recount_counters(id);
+    }
+
+    fn expires(&self) -> bool {
+        true
+    }
+
+    fn remove_expired(&self, holdings: &mut Holdings, id: u32, floors: Floors) -> u64 {
+        holdings.remove_expired_counters(id, floors, MAX_REMOVED) as u64
+    }
+
+    fn has_expired(&self, holdings: &Holdings, id: u32, floors: Floors) -> bool {
+        counters(&holdings.subjects, id).is_some_and(|counters| counters.has_any_before(floors.seen))
+    }
+
+    fn bytes(&self, content: Content, _ranked: bool) -> usize {
+        size_of::<Option<Box<Counters>>>() + allocated(size_of::<Counters>()) + estimated_bytes(content, TEXT_BYTES)
+    }
+}
+
+fn counters(subjects: &Subjects, id: u32) -> Option<&Counters> {
+    Owned::of(subjects, id)
+}
+
+fn change<T>(subjects: &mut Subjects, id: u32, change: impl FnOnce(&mut Counters) -> T) -> Option<T> {
+    Owned::change(subjects, id, change)
+}
+
+/// Returns a counter as the log and the contents of a track have it: as a value, which its [text](DayCount::text) is.
+fn stored(counter: DayCount<'_>) -> LastSeen {
+    LastSeen { at: counter.at().millis(), retracted: false }
+}
+
+impl Holdings {
+    /// Returns what a person with this count adds.
+    fn counted(&self, count: i64) -> i64 {
+        if let Kind::Capped { most } = self.traits.kind { counted(count, most) } else { 0 }
+    }
+
+    /// Returns the count that a person has in a day.
+    fn held_count(&self, name: HashedName, day: Timestamp, person: &str) -> Option<i64> {
+        counters(&self.subjects, self.subjects.id(name)?)?.get(day.millis(), person)
+    }
+
+    /// Returns a counter as it is after an item of the person.
+    fn counter_after<'a>(&self, to: &WriteTo<'_>, person: &'a str) -> DayCount<'a> {
+        let day = Timestamp::from_millis(to.day);
+        let held = self.held_count(to.name, day, person).unwrap_or(0);
+        DayCount { day, person, count: held + if to.retract { -1 } else { 1 } }
+    }
+
+    /// Returns an error if a counter, or its cell, would be out of range.
+    fn check_day_count(&self, to: &WriteTo<'_>, counter: DayCount<'_>) -> Result<(), OutOfRange> {
+        let held = self.held_count(to.name, counter.day, counter.person).unwrap_or(0);
+        let cell =
+            self.subjects.id(to.name).and_then(|id| self.subjects.amount_in(id, self.number(counter.day.millis())));
+        let sum = cell.unwrap_or(0) + self.counted(counter.count) - self.counted(held);
+        let is_within = (-DayCount::MOST..=DayCount::MOST).contains(&counter.count) && sum.abs() <= to.bound;
+        if is_within { Ok(()) } else { Err(OutOfRange) }
+    }
+
+    /// Sets a counter of a day within the window, and appends the operations that restore what changed. O(log counters +
+    /// log n).
+    pub(in crate::store::embedded) fn set_day_count(
+        &mut self,
+        to: &WriteTo<'_>,
+        counter: DayCount<'_>,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        self.check_day_count(to, counter)?;
+        let (subject, floors, day) = (to.name.text, to.floors, counter.day.millis());
+        let id = self.id_or_add(self.subjects.id(to.name), to.name)?;
+        self.remove_expired_counters(id, floors, MAX_REMOVED);
+        let is_limited = self.traits.max_values.is_some();
+        let set = |counters: &mut Counters| {
+            if is_limited {
+                counters.keep_order();
+            }
+            counters.set(day, counter.person, counter.count)
+        };
+        let held = change(&mut self.subjects, id, set).flatten();
+        operations.value(Some(stored(counter)), subject, counter.text().as_str());
+        let more = self.counted(counter.count) - self.counted(held.unwrap_or(0));
+        let mut score_change = self.add_to_cell(id, self.number(day), more);
+        if held.is_none()
+            && let Some((text, at, less)) = self.drop_surplus_counter(id, floors.seen)
+        {
+            score_change -= less;
+            operations.value(None, subject, &text);
+            if let Some(at) = self.record_dropped_counter(id, at) {
+                operations.capped(at, subject);
+            }
+        }
+        self.add_to_score(id, score_change);
+        Ok(())
+    }
+
+    /// Adds the count of a counter of another board to that of its person in the day, or with `sets` sets it.
+    pub(in crate::store::embedded) fn merge_day_count(
+        &mut self,
+        to: &WriteTo<'_>,
+        counter: DayCount<'_>,
+        sets: bool,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let held = self.held_count(to.name, counter.day, counter.person);
+        let count = if sets { counter.count } else { held.unwrap_or(0) + counter.count };
+        if held == Some(count) {
+            return Ok(());
+        }
+        self.set_day_count(to, DayCount { count, ..counter }, operations)
+    }
+
+    /// Removes the counter of a person in a day. Returns whether there was one. O(log counters + log n).
+    fn forget_day_count(&mut self, to: &WriteTo<'_>, day: i64, person: &str) -> bool {
+        let Some(id) = self.subjects.id(to.name) else { return false };
+        let Some(Some(count)) = change(&mut self.subjects, id, |counters| counters.remove(day, person)) else {
+            return false;
+        };
+        // One of a day that has expired is subtracted with its slot.
+        if day >= to.floors.seen {
+            let less = self.leave_cell(id, day, count);
+            self.add_to_score(id, -less);
+        }
+        self.remove_subject_if_empty(id);
+        true
+    }
+
+    /// Adds to the cell of a slot, which is created if there is none. Returns the change of the score.
+    fn add_to_cell(&mut self, id: u32, slot: i64, by: i64) -> i64 {
+        let held = self.subjects.amount_in(id, slot).unwrap_or(0);
+        self.set_cell(id, slot, held + by);
+        by
+    }
+
+    /// Subtracts what a removed counter had added. Its cell goes with the last counter of its slot. Returns the amount.
+    fn leave_cell(&mut self, id: u32, day: i64, count: i64) -> i64 {
+        let (slot, less) = (self.number(day), self.counted(count));
+        let numbering = &self.subjects.numbering;
+        let within = numbering.start(slot)..numbering.end(slot);
+        let next_day = counters(&self.subjects, id).and_then(|counters| counters.days.from(&within.start).next());
+        let is_last = next_day.is_none_or(|(day, _)| *day >= within.end);
+        if is_last {
+            self.remove_cell(id, slot);
+        } else {
+            self.add_to_cell(id, slot, -less);
+        }
+        less
+    }
+
+    /// Removes the oldest counter of the window if there are more than the board remembers. Returns its text and time,
+    /// and what it had added.
+    fn drop_surplus_counter(&mut self, id: u32, floor: i64) -> Option<(Box<str>, i64, i64)> {
+        let most = self.traits.max_values?;
+        let held = counters(&self.subjects, id)?;
+        if held.count_from(floor) <= most {
+            return None;
+        }
+        let oldest = held.oldest(floor)?;
+        let (day, person, count) = (oldest.day.millis(), Box::<str>::from(oldest.person), oldest.count);
+        let (text, at) = (oldest.text(), oldest.at().millis());
+        change(&mut self.subjects, id, |counters| counters.remove(day, &person));
+        Some((text.as_str().into(), at, self.leave_cell(id, day, count)))
+    }
+
+    /// Records that a counter of this time was dropped. Returns the time if it is the newest such time.
+    pub(in crate::store::embedded) fn record_dropped_counter(&mut self, id: u32, at: i64) -> Option<i64> {
+        if counters(&self.subjects, id)?.dropped.is_some_and(|dropped| dropped >= at) {
+            return None;
+        }
+        change(&mut self.subjects, id, |counters| counters.dropped = Some(at))?;
+        Some(at)
+    }
+
+    /// Returns the newest time of a counter that was dropped.
+    pub(in crate::store::embedded) fn dropped_counter(&self, name: HashedName) -> Option<i64> {
+        counters(&self.subjects, self.subjects.id(name)?)?.dropped
+    }
+
+    /// Returns the counters of a subject from this day and person on, in the order of days and persons.
+    pub(in crate::store::embedded) fn day_counts_from<'a>(
+        &'a self,
+        name: HashedName,
+        (day, person): (i64, &'a str),
+    ) -> impl Iterator<Item = DayCount<'a>> {
+        let counters = self.subjects.id(name).and_then(|id| counters(&self.subjects, id));
+        counters.into_iter().flat_map(move |counters| counters.from(day, person))
+    }
+
+    /// Returns the largest number of bytes that the counters of a subject add to the log, with this many for each besides.
+    pub(in crate::store::embedded) fn log_bytes_of_counters(&self, name: HashedName, each: usize) -> usize {
+        let counters = self.subjects.id(name).and_then(|id| counters(&self.subjects, id));
+        counters.map_or(0, |counters| counters.memory_bytes() + counters.len * each)
+    }
+
+    /// Removes up to `most` counters from before the floor. Returns how many it removed.
+    fn remove_expired_counters(&mut self, id: u32, floors: Floors, most: usize) -> usize {
+        if !counters(&self.subjects, id).is_some_and(|counters| counters.has_any_before(floors.seen)) {
+            return 0;
+        }
+        change(&mut self.subjects, id, |counters| counters.remove_before(floors.seen, most)).unwrap_or(0)
+    }
+
+    /// Sets a counter. `None`, or a time before the floor, removes it.
+    pub(in crate::store::embedded) fn restore_day_count(
+        &mut self,
+        name: HashedName,
+        text: &str,
+        last_seen: Option<LastSeen>,
+        floors: Floors,
+    ) {
+        let Some((day, person)) = DayCount::split(text) else { return };
+        let read = |at: i64| DayCount::read(text, Timestamp::from_millis(at));
+        match last_seen.filter(|last_seen| last_seen.at >= floors.seen).and_then(|last_seen| read(last_seen.at)) {
+            Some(counter) => {
+                let is_limited = self.traits.max_values.is_some();
+                if let Some(id) = self.restored_id(name) {
+                    change(&mut self.subjects, id, |counters| {
+                        if is_limited {
+                            counters.keep_order();
+                        }
+                        counters.set(day.millis(), person, counter.count)
+                    });
+                }
+            }
+            None => {
+                let Some(id) = self.subjects.id(name) else { return };
+                change(&mut self.subjects, id, |counters| counters.remove(day.millis(), person));
+                self.remove_subject_if_empty(id);
+            }
+        }
+    }
+
+    /// Sets the newest time of a dropped counter, if the window contains it.
+    pub(in crate::store::embedded) fn restore_dropped_counter(&mut self, name: HashedName, at: i64) {
+        if let Some(id) = self.restored_id(name) {
+            change(&mut self.subjects, id, |counters| counters.dropped = Some(at));
+        }
+    }
+
+    /// Computes the cells of a subject from its counters.
+    fn recount_counters(&mut self, id: u32) {
+        let Some(held) = counters(&self.subjects, id) else { return };
+        let mut cells: Vec<Cell> = Vec::new();
+        for (day, of_day) in held.days.all() {
+            let slot = self.subjects.numbering.number(*day);
+            let amount: i64 = of_day.all().map(|(_, count)| self.counted(*count)).sum();
+            match cells.last_mut() {
+                Some(last) if last.slot == slot => last.amount += amount,
+                _ => cells.push(Cell { slot, amount, place: 0 }),
+            }
+        }
+        for (at, cell) in cells.into_iter().enumerate() {
+            self.subjects.insert_cell(id, at, cell);
+        }
+    }
+}
