@@ -1,17 +1,16 @@
 //! COUNT with a cap for each person: a slot has what its counters add.
 
-use std::collections::BTreeSet;
-
 use super::StoredKind;
 use super::sum::Sum;
 use crate::board::{Aggregate, Change, DayCount, Kind, Timestamp, Value, counted};
-use crate::store::embedded::aggregate_state::{AggregateState, Owned, SubjectData};
-use crate::store::embedded::few_or_many::{FewOrMany, tree_bytes};
+use crate::store::embedded::aggregate_state::AggregateState;
+use crate::store::embedded::day_counts::{self, Counters};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, Remainder, WriteTo};
 use crate::store::embedded::last_seen::{Floors, LastSeen};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Demand;
+use crate::store::embedded::owned_state::{Owned, SubjectData};
 use crate::store::embedded::record::Cell;
 use crate::store::embedded::subjects::Subjects;
 use crate::store::sizing::{Content, TEXT_BYTES, allocated};
@@ -21,162 +20,8 @@ use crate::store::sizing::{Content, TEXT_BYTES, allocated};
 #[derive(Debug)]
 pub(super) struct Capped;
 
-/// The counters of a subject.
-#[derive(Debug, Default)]
-struct Counters {
-    /// By the start of the day, and by person, the count.
-    days: FewOrMany<i64, FewOrMany<Box<str>, i64>>,
-    len: usize,
-    /// The bytes of the persons, and those of the entries of all days.
-    texts: usize,
-    entries: usize,
-    /// If their number is limited: the counters in the order in which they are dropped, by the time that tells the count.
-    order: Option<BTreeSet<(i64, Box<str>)>>,
-    /// The newest time of a counter that was dropped because there were too many.
-    dropped: Option<i64>,
-}
-
 /// The largest number of counters that a visit or a write removes for one subject, which takes some microseconds.
 const MAX_REMOVED: usize = 64;
-
-/// Returns the bytes of counters: of their entries, and of their persons with texts of this length.
-fn estimated_bytes(Content { slots, values, is_limited, .. }: Content, length: usize) -> usize {
-    let persons = values.div_ceil(slots.min(values));
-    let texts = values * allocated(length);
-    let order = if is_limited { texts + tree_bytes(values, size_of::<(i64, Box<str>)>()) } else { 0 };
-    let of_days = FewOrMany::<i64, FewOrMany<Box<str>, i64>>::estimated_bytes(slots.min(values));
-    of_days + slots.min(values) * FewOrMany::<Box<str>, i64>::estimated_bytes(persons) + texts + order
-}
-
-impl Counters {
-    fn get(&self, day: i64, person: &str) -> Option<i64> {
-        self.days.get(&day)?.get(person).copied()
-    }
-
-    /// Changes the counters of a day, and counts the memory of its entries.
-    fn change_day<T>(&mut self, day: i64, change: impl FnOnce(&mut FewOrMany<Box<str>, i64>) -> T) -> T {
-        if self.days.get(&day).is_none() {
-            self.days.insert(day, FewOrMany::default());
-        }
-        let mut none = FewOrMany::default();
-        let of_day = self.days.get_mut(&day).unwrap_or(&mut none);
-        let before = of_day.memory_bytes();
-        let changed = change(of_day);
-        self.entries = self.entries + of_day.memory_bytes() - before;
-        if of_day.len() == 0 {
-            self.days.remove(&day);
-        }
-        changed
-    }
-
-    /// Sets a count. Returns the one before.
-    fn set(&mut self, day: i64, person: &str, count: i64) -> Option<i64> {
-        let before = self.change_day(day, |of_day| {
-            let held = of_day.get_mut(person).map(|held| std::mem::replace(held, count));
-            if held.is_none() {
-                of_day.insert(person.into(), count);
-            }
-            held
-        });
-        if before.is_none() {
-            self.len += 1;
-            self.texts += allocated(person.len());
-        }
-        if let Some(order) = &mut self.order {
-            if let Some(before) = before {
-                order.remove(&(day + before, person.into()));
-            }
-            order.insert((day + count, person.into()));
-        }
-        before
-    }
-
-    fn remove(&mut self, day: i64, person: &str) -> Option<i64> {
-        self.days.get(&day)?;
-        let count = self.change_day(day, |of_day| of_day.remove(person))?;
-        self.removed(day, person, count);
-        Some(count)
-    }
-
-    /// Notes that a counter is no longer in its day.
-    fn removed(&mut self, day: i64, person: &str, count: i64) {
-        if let Some(order) = &mut self.order {
-            order.remove(&(day + count, person.into()));
-        }
-        self.len -= 1;
-        self.texts -= allocated(person.len());
-    }
-
-    /// Returns whether anything is from before this time. The times of a day are after its start.
-    fn has_any_before(&self, floor: i64) -> bool {
-        self.oldest_day().is_some_and(|day| day < floor) || self.dropped.is_some_and(|at| at < floor)
-    }
-
-    fn oldest_day(&self) -> Option<i64> {
-        self.days.all().next().map(|(day, _)| *day)
-    }
-
-    /// Removes up to `most` counters of days before this time. Returns how many.
-    fn remove_before(&mut self, floor: i64, most: usize) -> usize {
-        let mut removed = 0;
-        while removed < most
-            && let Some(day) = self.oldest_day().filter(|day| *day < floor)
-        {
-            if let Some((person, count)) = self.change_day(day, FewOrMany::pop_first) {
-                self.removed(day, &person, count);
-                removed += 1;
-            }
-        }
-        self.dropped = self.dropped.filter(|at| *at >= floor);
-        removed
-    }
-
-    /// Returns the number of counters of days from this time on. O(days) if any is older.
-    fn count_from(&self, floor: i64) -> usize {
-        match self.has_any_before(floor) {
-            true => self.days.from(&floor).map(|(_, of_day)| of_day.len()).sum(),
-            false => self.len,
-        }
-    }
-
-    /// Keeps the order in which counters are dropped, from the first counter on.
-    fn keep_order(&mut self) {
-        self.order.get_or_insert_default();
-    }
-
-    /// Returns the counter with the earliest time, from this time on; of several, the one with the smallest text. O(log
-    /// counters).
-    fn oldest(&self, floor: i64) -> Option<DayCount<'_>> {
-        let (day, _) = self.days.from(&floor).next()?;
-        let (at, person) = self.order.as_ref()?.range((day - DayCount::MOST, Box::default())..).next()?;
-        Some(DayCount { day: Timestamp::from_millis(*day), person, count: at - day })
-    }
-
-    /// Returns the counters from this day and person on, in the order of days and persons. O(log counters) to start.
-    fn from<'a>(&'a self, day: i64, person: &'a str) -> impl Iterator<Item = DayCount<'a>> {
-        self.days.from(&day).flat_map(move |(start, of_day)| {
-            let first = if *start == day { person } else { "" };
-            let counts = of_day.from(first);
-            counts.map(|(person, count)| DayCount { day: Timestamp::from_millis(*start), person, count: *count })
-        })
-    }
-}
-
-impl SubjectData for Counters {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len == 0 && self.dropped.is_none()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let order = self.order.as_ref().map(|order| tree_bytes(order.len(), size_of::<(i64, Box<str>)>()) + self.texts);
-        let own = allocated(size_of::<Self>()) + self.days.memory_bytes() + self.entries + self.texts;
-        own + order.unwrap_or_default()
-    }
-}
 
 impl StoredKind for Capped {
     fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
@@ -288,7 +133,9 @@ impl StoredKind for Capped {
     }
 
     fn bytes(&self, content: Content, _ranked: bool) -> usize {
-        size_of::<Option<Box<Counters>>>() + allocated(size_of::<Counters>()) + estimated_bytes(content, TEXT_BYTES)
+        size_of::<Option<Box<Counters>>>()
+            + allocated(size_of::<Counters>())
+            + day_counts::estimated_bytes(content, TEXT_BYTES)
     }
 }
 
@@ -464,7 +311,7 @@ impl Holdings {
     /// Returns the largest number of bytes that the counters of a subject add to the log, with this many for each besides.
     pub(in crate::store::embedded) fn log_bytes_of_counters(&self, name: HashedName, each: usize) -> usize {
         let counters = self.subjects.id(name).and_then(|id| counters(&self.subjects, id));
-        counters.map_or(0, |counters| counters.memory_bytes() + counters.len * each)
+        counters.map_or(0, |counters| counters.memory_bytes() + counters.len() * each)
     }
 
     /// Removes up to `most` counters from before the floor. Returns how many it removed.

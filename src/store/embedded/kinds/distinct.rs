@@ -3,12 +3,13 @@
 use super::StoredKind;
 use super::sum::Sum;
 use crate::board::{Aggregate, Change, Kind, Value};
-use crate::store::embedded::aggregate_state::{AggregateState, Owned, SubjectData};
+use crate::store::embedded::aggregate_state::AggregateState;
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, Remainder, WriteTo};
 use crate::store::embedded::last_seen::{self, Floors, LastSeen, LastSeenValues};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Demand;
+use crate::store::embedded::owned_state::{Owned, SubjectData};
 use crate::store::embedded::record::Cell;
 use crate::store::embedded::subjects::Subjects;
 use crate::store::sizing::{Content, TEXT_BYTES, allocated};
