@@ -237,8 +237,13 @@ fn cannot_fill() -> StoreError {
 
 /// Returns whether the slots of one track can be given what those of another one have.
 fn fits([from, to]: [&BoardTrack; 2]) -> bool {
+    let is_alike = match [from.kind(), to.kind()] {
+        // How much of a counter counts may differ.
+        [Kind::Capped { .. }, Kind::Capped { .. }] => true,
+        [ours, theirs] => ours == theirs,
+    };
     from.board().is_same_as(to.board())
-        && from.kind() == to.kind()
+        && is_alike
         && !from.is_from_first()
         && !to.is_from_first()
         && from.is_all_time() == to.is_all_time()

@@ -362,14 +362,15 @@ pub async fn counters_are_merged_by_their_counts(site: Site) {
     site.audit(&target).await;
 }
 
-/// A successor with other slots is given the counters of the board, and each item that comes meanwhile counts in both.
+/// A successor with another window and another `most` is given the counters of the board, and each item that comes meanwhile
+/// counts in both.
 pub async fn a_fill_gives_the_counters_that_items_change_meanwhile(site: Site) {
     let board = site.define("b", &days(2)).await;
     site.count(&board, vec![seen("p", "ann").at(EARLIER), seen("p", "ann").at(EARLIER), seen("p", "ann").at(EARLIER)])
         .await;
     site.count(&board, vec![seen("q", "bob").at(EARLIER)]).await;
     let board =
-        attach(&site, &board, &Definition { metric: "COUNT(5d, like, post)".parse().unwrap(), ..days(2) }).await;
+        attach(&site, &board, &Definition { metric: "COUNT(5d, like, post)".parse().unwrap(), ..days(3) }).await;
     // Before it is filled, of a counter that it does not have yet.
     site.count(
         &board,
