@@ -86,7 +86,9 @@ impl Side {
                 let (store, board) = (self.instance(*through), &self.boards[*board]);
                 let object = RawValue::from_string(attributes.clone()).unwrap();
                 let change = if *replaces { AttributesChange::replacing } else { AttributesChange::merging };
-                let changes = [(stored_who(board, *nth), change(&object).unwrap())];
+                // Some of the drawn ones are too long, whatever the subject has.
+                let Ok(change) = change(&object) else { return Ok(Vec::new()) };
+                let changes = [(stored_who(board, *nth), change)];
                 Ok(vec![seen(&*store, store.set_attributes(board, &changes).await)?])
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
