@@ -2,7 +2,6 @@
 //! file of each kind. What depends on the mode `from_first`, and not on the kind, is decided in [`form`] and [`option`],
 //! and in other modules.
 
-mod capped;
 mod distinct;
 mod extreme;
 mod last;
@@ -18,8 +17,7 @@ pub(super) use self::limits::{CHANGES, ValueLimits};
 pub(super) use self::redis_kind::{CellSize, Folded, RedisKind};
 pub(super) use self::verb::{Verb, VerbWord};
 
-use self::capped::CappedCounts;
-use self::distinct::DistinctValues;
+use self::distinct::StoredValues;
 use self::extreme::Extremes;
 use self::last::NewestValues;
 use self::mean::Means;
@@ -37,8 +35,8 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     match kind {
         Kind::Sum => &Sums,
         Kind::TimedSum(_) => &TimedSums,
-        Kind::Distinct => &DistinctValues,
-        Kind::Capped { .. } => &CappedCounts,
+        Kind::Distinct => &StoredValues::DISTINCT,
+        Kind::Capped { .. } => &StoredValues::CAPPED,
         Kind::Mean => &Means,
         Kind::Min => &Extremes::MIN,
         Kind::Max => &Extremes::MAX,

@@ -29,6 +29,7 @@
 //! | `subject_slots` | `read_slots`, which reads slots of a subject of an unranked board |
 //! | `operation` | `record`, which makes it safe to send a write again; `count_events`; `track`, what a script uses of one track |
 //! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `fetch`, `prepare`, `check`, `apply`, `save`, `finish`, `score_text` |
+//! | `remembered` | what `capped` and `distinct` remember of subjects: `memories`, `locate`, `locate_oldest`, `drop_oldest`, `note_touched` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
 //! | `scores` | `stored_of`, `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
 //! | `subtract` | `load_accumulated`, `subtract_from_scores`, `others_of`: subtracting cells of expired slots |
@@ -146,7 +147,7 @@ files! {
         "change" "fill" "merge" "retire" "retire_key"
 
         "begin" "board" "clock" "enter" "enter_all" "enter_removing" "entries" "hidden" "operation" "places" "ranked"
-        "ranking" "rankings" "scores" "steps" "stopwatch" "subject_slots" "subtract" "tracks" "unranked"
+        "ranking" "rankings" "remembered" "scores" "steps" "stopwatch" "subject_slots" "subtract" "tracks" "unranked"
 
         "kind/capped" "kind/distinct" "kind/extreme" "kind/from_first" "kind/last" "kind/mean" "kind/sketch" "kind/sum"
         "kind/timed_sum"

@@ -12,30 +12,15 @@
 -- count, but not more than the cap, to the cell of the slot of its day: cells and scores are those of kind/sum.lua. A slot
 -- has a cell as long as it has a counter, also if that adds 0.
 --
---- @include entries
+--- @include remembered
 
 local most_each, most = string.match(ARGV[#ARGV], '^cap:(%d+),(%d*)')
 local MOST_EACH, MOST = tonumber(most_each), tonumber(most)
 local IS_ETERNAL = string.sub(ARGV[#ARGV], -4) == ',all'
 -- The time of a count of 0 within its day, in ms, which is also the greatest count.
 local ZERO = 1000000
--- The largest number of expired counters that a write removes.
-local SWEPT = 16
 
--- The known state of each subject. It is read before the first write, and each write updates it.
-local memories = {}
-
-local function seen_key(who)
-  return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1)]
-end
-
-local function gone_key(who)
-  return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1) + 1]
-end
-
--- Returns the known state of a subject. `counts`: by counter, its count, or false; `slots`: by counter, the position of its
--- slot; `live`: the number of counters, if there is a limit; `entries`: the number of prepared entries; `located`: of how
--- many of the oldest counters the slot is known.
+-- Returns the known state of a subject, with `counts`: by counter, its count, or false.
 local function memory_of(who)
   local memory = memories[who]
   if not memory then
@@ -68,24 +53,12 @@ local function added_by(count)
   return count and math.min(count, MOST_EACH) or 0
 end
 
--- Reads the cell of the slot that has a counter of this time. Returns whether it is valid.
-local function locate(who, counter, time)
-  local slots = memory_of(who).slots
-  if slots[counter] then
-    return true
+-- Notes the count of a counter that was read with its time.
+local function learn(who, counter, time)
+  local counts = memories[who].counts
+  if counts[counter] == nil then
+    counts[counter] = tonumber(time) - day_of(counter) - ZERO
   end
-  local start = call('ZREVRANGEBYSCORE', INDEX, time, '-inf', 'LIMIT', 0, 1)[1]
-  local slot = start and position(start)
-  if not slot then
-    -- If the index has such a slot, the call does not name it, which is not damage. Otherwise the board has lost the slot.
-    return start ~= nil
-  end
-  local held = cell(slot, who)
-  if not held or not sound(held) then
-    return false
-  end
-  slots[counter] = slot
-  return true
 end
 
 -- Reads all data that applying the entry may need. Returns `damaged` if this data is not valid.
@@ -114,17 +87,7 @@ function prepare(entry)
     is_sound = is_sound and (held or not count)
     memory.slots[entry.a] = entry.slot
   end
-  if MOST and memory.live + memory.entries > MOST then
-    -- Locate the counters that may be dropped. They are no more than there are entries.
-    local more = memory.entries - memory.located
-    local oldest =
-      call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
-    for i = 1, #oldest, 2 do
-      count_of(who, oldest[i])
-      memory.is_damaged = not locate(who, oldest[i], oldest[i + 1]) or memory.is_damaged
-    end
-    memory.located = memory.entries
-  end
+  locate_oldest(who, MOST, learn)
   return (memory.is_damaged or not is_sound) and 'damaged' or nil
 end
 
@@ -186,16 +149,6 @@ local function leave(who, counter)
   end
 end
 
-local function drop_oldest(who)
-  local memory = memories[who]
-  while MOST and memory.live > MOST do
-    local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    call('ZREM', seen_key(who), oldest[1])
-    call('ZADD', gone_key(who), 'GT', oldest[2], 'c')
-    leave(who, oldest[1])
-  end
-end
-
 -- Returns whether a counter with which another track is filled is still stored here, and gives the entry the count that
 -- it has now: items may have come since it was read, which the other track has counted too.
 function holds(entry)
@@ -207,22 +160,11 @@ function holds(entry)
   return time
 end
 
-local touched = {}
-
 writes_at_once = true
 
 function apply(entry)
-  if not next(touched) then
-    -- All subjects are noted at once, before the first write.
-    local subjects, keys = {}, {}
-    for who in pairs(memories) do
-      subjects[#subjects + 1] = subject_of(who)
-      keys[#keys + 1], keys[#keys + 2] = seen_key(who), gone_key(who)
-    end
-    note_written(subjects, keys)
-  end
   local who, counter = entry.who, entry.a
-  touched[who] = true
+  note_touched(who)
   if entry.verb == 'forget' then
     -- What has expired goes too.
     call('ZREM', seen_key(who), counter)
@@ -239,7 +181,7 @@ function apply(entry)
       add(who, entry.slot, added_by(more) - added_by(count))
       if not count then
         memory.live = MOST and memory.live + 1
-        drop_oldest(who)
+        drop_oldest(who, MOST, leave)
       end
     end
   end

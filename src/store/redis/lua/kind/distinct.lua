@@ -12,32 +12,17 @@
 -- the slot of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times
 -- of the values are sufficient.
 --
---- @include entries
+--- @include remembered
 
 local most, tombstone_life = string.match(ARGV[#ARGV], '^(%d*),?(%d*)$')
 local MOST, TOMBSTONE_LIFE = tonumber(most), tonumber(tombstone_life)
--- The largest number of expired times that a write removes from a key.
-local SWEPT = 16
-
--- The known state of each subject. It is read before the first write, and each write updates it.
-local memories = {}
 
 -- Returns the time below which tombstones have expired.
 local function gone_floor()
   return TOMBSTONE_LIFE and now - TOMBSTONE_LIFE or FLOOR
 end
 
-local function seen_key(who)
-  return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1)]
-end
-
-local function gone_key(who)
-  return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1) + 1]
-end
-
--- Returns the known state of a subject. `states`: by value, its state (`seen`, `gone` or neither) and the time of that;
--- `slots`: by value, the position of the slot that counts it; `live`: the number of seen values, if there is a limit;
--- `entries`: the number of prepared entries; `located`: of how many of the values seen longest ago the slot is known.
+-- Returns the known state of a subject, with `states`: by value, its state (`seen`, `gone` or neither) and the time of that.
 local function memory_of(who)
   local memory = memories[who]
   if not memory then
@@ -67,27 +52,6 @@ local function state(who, value)
   return known[1], known[2]
 end
 
--- Reads the cell that counts a value last seen at this time. Returns whether the cell is valid.
-local function locate(who, value, time)
-  local slots = memory_of(who).slots
-  if slots[value] then
-    return true
-  end
-  local start = call('ZREVRANGEBYSCORE', INDEX, time, '-inf', 'LIMIT', 0, 1)[1]
-  local slot = start and position(start)
-  if not slot then
-    -- If the index has such a slot, the call does not name it, which is not damage. Otherwise the board has lost the
-    -- slot.
-    return start ~= nil
-  end
-  local held = cell(slot, who)
-  if not held or not sound(held) then
-    return false
-  end
-  slots[value] = slot
-  return true
-end
-
 -- Reads all data that applying the entry may need. Returns `damaged` if this data is not valid.
 function prepare(entry)
   if entry.verb == 'look' then
@@ -112,16 +76,7 @@ function prepare(entry)
     end
     is_sound = locate(who, entry.a, format(time)) and is_sound
   end
-  if MOST and memory.live + memory.entries > MOST then
-    -- Locate the values that may be dropped. They are no more than there are entries.
-    local more = memory.entries - memory.located
-    local oldest =
-      call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
-    for i = 1, #oldest, 2 do
-      memory.is_damaged = not locate(who, oldest[i], oldest[i + 1]) or memory.is_damaged
-    end
-    memory.located = memory.entries
-  end
+  locate_oldest(who, MOST)
   return (memory.is_damaged or not is_sound) and 'damaged' or nil
 end
 
@@ -147,16 +102,11 @@ local function leave(who, value)
   memory.live = MOST and memory.live - 1
 end
 
-local function drop_oldest_seen(who)
+local function leave_dropped(who, value)
   local memory = memories[who]
-  while MOST and memory.live > MOST do
-    local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    call('ZREM', seen_key(who), oldest[1])
-    call('ZADD', gone_key(who), 'GT', oldest[2], 'c')
-    memory.has_gone = true
-    memory.states[oldest[1]] = {}
-    leave(who, oldest[1])
-  end
+  memory.has_gone = true
+  memory.states[value] = {}
+  leave(who, value)
 end
 
 local function drop_oldest_gone(who)
@@ -197,7 +147,7 @@ local function see(who, value, at, slot)
   count(who, slot, 1)
   memory.slots[value] = slot
   memory.live = MOST and memory.live + 1
-  drop_oldest_seen(who)
+  drop_oldest(who, MOST, leave_dropped)
 end
 
 local function retract(who, value, at)
@@ -236,21 +186,10 @@ function holds(entry)
     or call('ZSCORE', gone_key(entry.who), 't' .. entry.a)
 end
 
-local touched = {}
-
 writes_at_once = true
 
 function apply(entry)
-  if not next(touched) then
-    -- All subjects are noted at once, before the first write.
-    local subjects, keys = {}, {}
-    for who in pairs(memories) do
-      subjects[#subjects + 1] = subject_of(who)
-      keys[#keys + 1], keys[#keys + 2] = seen_key(who), gone_key(who)
-    end
-    note_written(subjects, keys)
-  end
-  touched[entry.who] = true
+  note_touched(entry.who)
   if entry.verb == 'seen' then
     see(entry.who, entry.a, entry.at, entry.slot)
   elseif entry.verb == 'forget' then
