@@ -247,7 +247,9 @@ impl Edition {
     /// Returns whether both have counters of the same persons, for days that begin at the same time, or none. How much of
     /// each counts may differ.
     pub fn has_counters_of(&self, other: &Self) -> bool {
-        let per = |edition: &Self| edition.definition.cap.as_ref().map(|cap| cap.per.clone());
+        fn per(edition: &Edition) -> Option<&str> {
+            edition.definition.cap.as_ref().map(|cap| &*cap.per)
+        }
         per(self) == per(other) && self.main().days() == other.main().days()
     }
 

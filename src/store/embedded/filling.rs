@@ -184,7 +184,7 @@ impl Fill<'_> {
         let (floors, bound) = (from.floors(), self.to.slot_bound().0);
         check_room(&to.holdings, name, room)?;
         if self.values.is_none()
-            && let Some(at) = from.holdings.dropped_counter(name).filter(|at| *at >= floors.seen)
+            && let Some(at) = from.holdings.dropped(name).filter(|at| *at >= floors.seen)
         {
             let content = Content::Dropped { at: Timestamp::from_millis(at) };
             merge_content(to, (bound, Merge::Sets), (name, &content), operations);

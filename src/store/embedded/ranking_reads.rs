@@ -10,7 +10,7 @@ use super::record::Counter;
 use super::slot_list::SlotList;
 use super::track_data::TrackData;
 use crate::board::{
-    Aggregate, Amount, BoardTrack, Frame, Kind, Order, Percentile, RankingKey, Ranks, Subject, Timestamp, Value,
+    Aggregate, Amount, BoardTrack, Frame, Order, Percentile, RankingKey, Ranks, Subject, Timestamp, Value,
 };
 use crate::store::{
     AtScore, Distribution, Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange,
@@ -314,12 +314,7 @@ pub(super) fn live_aggregates(data: &TrackData, subject: &Subject) -> Vec<(Times
 
 /// Returns whether values were dropped that were seen at `from` or later.
 pub(super) fn capped_from(data: &TrackData, subject: &Subject, from: Timestamp) -> bool {
-    let (holdings, name) = (&data.holdings, HashedName::from(subject.as_str()));
-    let dropped = match holdings.traits.kind {
-        Kind::Capped { .. } => holdings.dropped_counter(name),
-        _ => holdings.last_seen(name).and_then(|values| values.capped),
-    };
-    dropped.is_some_and(|at| at >= from.millis())
+    data.holdings.dropped(subject.as_str().into()).is_some_and(|at| at >= from.millis())
 }
 
 /// Returns the state of the track. O(slots).

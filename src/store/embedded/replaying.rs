@@ -72,7 +72,7 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
             holdings.restore_sketch(subject.into(), slot, sketch);
         }
         LogOperation::Value { last_seen, subject, value } => {
-            holdings.restore_last_seen(subject.into(), value, last_seen, floors)
+            holdings.kind.restore_value(holdings, subject.into(), value, last_seen, floors)
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at, floors),
         LogOperation::Events { slot, count } => data.events.restore(slot, count),

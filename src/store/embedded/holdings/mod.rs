@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::aggregate_state::{AggregateState, Garbage, NoState};
 use super::contents_walks::ContentsWalks;
 use super::hashed_name::HashedName;
-use super::last_seen::Floors;
+use super::last_seen::{Floors, LastSeen};
 use super::log_operations::LogOperations;
 use super::memory::Demand;
 use super::numbering::Numbering;
@@ -180,6 +180,17 @@ pub(super) trait StoredKind: Debug + Sync {
     ) -> Option<Remainder> {
         holdings.write_cells(id, within, end, operations)
     }
+
+    /// Sets what is stored about a value of a subject. `None`, or a time before its floor, removes the value.
+    fn restore_value(&self, _: &mut Holdings, _: HashedName, _value: &str, _: Option<LastSeen>, _: Floors) {}
+
+    /// Returns the newest time of a value that was dropped because a subject had too many.
+    fn dropped(&self, _holdings: &Holdings, _id: u32) -> Option<i64> {
+        None
+    }
+
+    /// Sets that time.
+    fn set_dropped(&self, _holdings: &mut Holdings, _id: u32, _at: i64) {}
 
     /// Completes the cells of a subject after all its operations were applied.
     fn restored(&self, _holdings: &mut Holdings, _id: u32, _floors: Floors) {}

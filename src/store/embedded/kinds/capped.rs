@@ -113,6 +113,38 @@ impl StoredKind for Capped {
         None
     }
 
+    fn restore_value(
+        &self,
+        holdings: &mut Holdings,
+        name: HashedName,
+        text: &str,
+        last_seen: Option<LastSeen>,
+        floors: Floors,
+    ) {
+        let Some((day, person)) = DayCount::split(text) else { return };
+        let live = last_seen.map(|last_seen| last_seen.at).filter(|at| *at >= floors.seen);
+        match live.and_then(|at| DayCount::read(text, Timestamp::from_millis(at))) {
+            Some(counter) => {
+                if let Some(id) = holdings.restored_id(name) {
+                    holdings.put_counter(id, counter);
+                }
+            }
+            None => {
+                let Some(id) = holdings.subjects.id(name) else { return };
+                change(&mut holdings.subjects, id, |counters| counters.remove(day.millis(), person));
+                holdings.remove_subject_if_empty(id);
+            }
+        }
+    }
+
+    fn dropped(&self, holdings: &Holdings, id: u32) -> Option<i64> {
+        counters(&holdings.subjects, id)?.dropped
+    }
+
+    fn set_dropped(&self, holdings: &mut Holdings, id: u32, at: i64) {
+        change(&mut holdings.subjects, id, |counters| counters.dropped = Some(at));
+    }
+
     fn restored(&self, holdings: &mut Holdings, id: u32, floors: Floors) {
         while self.has_expired(holdings, id, floors) {
             holdings.remove_expired_counters(id, floors, usize::MAX);
@@ -192,14 +224,7 @@ impl Holdings {
         let (subject, floors, day) = (to.name.text, to.floors, counter.day.millis());
         let id = self.id_or_add(self.subjects.id(to.name), to.name)?;
         self.remove_expired_counters(id, floors, MAX_REMOVED);
-        let is_limited = self.traits.max_values.is_some();
-        let set = |counters: &mut Counters| {
-            if is_limited {
-                counters.keep_order();
-            }
-            counters.set(day, counter.person, counter.count)
-        };
-        let held = change(&mut self.subjects, id, set).flatten();
+        let held = self.put_counter(id, counter);
         operations.value(Some(stored(counter)), subject, counter.text().as_str());
         let more = self.counted(counter.count) - self.counted(held.unwrap_or(0));
         let mut score_change = self.add_to_cell(id, self.number(day), more);
@@ -208,12 +233,24 @@ impl Holdings {
         {
             score_change -= less;
             operations.value(None, subject, &text);
-            if let Some(at) = self.record_dropped_counter(id, at) {
+            if let Some(at) = self.record_dropped(id, at) {
                 operations.capped(at, subject);
             }
         }
         self.add_to_score(id, score_change);
         Ok(())
+    }
+
+    /// Puts a counter in the place of the one of its person and day. Returns the count before.
+    fn put_counter(&mut self, id: u32, counter: DayCount<'_>) -> Option<i64> {
+        let is_limited = self.traits.max_values.is_some();
+        let put = |counters: &mut Counters| {
+            if is_limited {
+                counters.keep_order();
+            }
+            counters.set(counter.day.millis(), counter.person, counter.count)
+        };
+        change(&mut self.subjects, id, put).flatten()
     }
 
     /// Adds the count of a counter of another board to that of its person in the day, or with `sets` sets it.
@@ -284,20 +321,6 @@ impl Holdings {
         Some((text.as_str().into(), at, self.leave_cell(id, day, count)))
     }
 
-    /// Records that a counter of this time was dropped. Returns the time if it is the newest such time.
-    pub(in crate::store::embedded) fn record_dropped_counter(&mut self, id: u32, at: i64) -> Option<i64> {
-        if counters(&self.subjects, id)?.dropped.is_some_and(|dropped| dropped >= at) {
-            return None;
-        }
-        change(&mut self.subjects, id, |counters| counters.dropped = Some(at))?;
-        Some(at)
-    }
-
-    /// Returns the newest time of a counter that was dropped.
-    pub(in crate::store::embedded) fn dropped_counter(&self, name: HashedName) -> Option<i64> {
-        counters(&self.subjects, self.subjects.id(name)?)?.dropped
-    }
-
     /// Returns the counters of a subject from this day and person on, in the order of days and persons.
     pub(in crate::store::embedded) fn day_counts_from<'a>(
         &'a self,
@@ -320,43 +343,6 @@ impl Holdings {
             return 0;
         }
         change(&mut self.subjects, id, |counters| counters.remove_before(floors.seen, most)).unwrap_or(0)
-    }
-
-    /// Sets a counter. `None`, or a time before the floor, removes it.
-    pub(in crate::store::embedded) fn restore_day_count(
-        &mut self,
-        name: HashedName,
-        text: &str,
-        last_seen: Option<LastSeen>,
-        floors: Floors,
-    ) {
-        let Some((day, person)) = DayCount::split(text) else { return };
-        let read = |at: i64| DayCount::read(text, Timestamp::from_millis(at));
-        match last_seen.filter(|last_seen| last_seen.at >= floors.seen).and_then(|last_seen| read(last_seen.at)) {
-            Some(counter) => {
-                let is_limited = self.traits.max_values.is_some();
-                if let Some(id) = self.restored_id(name) {
-                    change(&mut self.subjects, id, |counters| {
-                        if is_limited {
-                            counters.keep_order();
-                        }
-                        counters.set(day.millis(), person, counter.count)
-                    });
-                }
-            }
-            None => {
-                let Some(id) = self.subjects.id(name) else { return };
-                change(&mut self.subjects, id, |counters| counters.remove(day.millis(), person));
-                self.remove_subject_if_empty(id);
-            }
-        }
-    }
-
-    /// Sets the newest time of a dropped counter, if the window contains it.
-    pub(in crate::store::embedded) fn restore_dropped_counter(&mut self, name: HashedName, at: i64) {
-        if let Some(id) = self.restored_id(name) {
-            change(&mut self.subjects, id, |counters| counters.dropped = Some(at));
-        }
     }
 
     /// Computes the cells of a subject from its counters.

@@ -2,7 +2,7 @@
 
 use super::StoredKind;
 use super::sum::Sum;
-use crate::board::{Aggregate, Change, Kind, Value};
+use crate::board::{Aggregate, Change, Value};
 use crate::store::embedded::aggregate_state::AggregateState;
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, Remainder, WriteTo};
@@ -77,6 +77,36 @@ impl StoredKind for Distinct {
         operations: &mut LogOperations,
     ) -> Option<Remainder> {
         holdings.write_values(id, within, end, operations)
+    }
+
+    fn restore_value(
+        &self,
+        holdings: &mut Holdings,
+        name: HashedName,
+        value: &str,
+        last_seen: Option<LastSeen>,
+        floors: Floors,
+    ) {
+        match last_seen.filter(|last_seen| last_seen.at >= floors.of(last_seen.retracted)) {
+            Some(last_seen) => {
+                if let Some(id) = holdings.restored_id(name) {
+                    change_values(&mut holdings.subjects, id, |values| values.set(value, last_seen));
+                }
+            }
+            None => {
+                let Some(id) = holdings.subjects.id(name) else { return };
+                change_values(&mut holdings.subjects, id, |values| values.remove(value));
+                holdings.remove_subject_if_empty(id);
+            }
+        }
+    }
+
+    fn dropped(&self, holdings: &Holdings, id: u32) -> Option<i64> {
+        values(&holdings.subjects, id)?.capped
+    }
+
+    fn set_dropped(&self, holdings: &mut Holdings, id: u32, at: i64) {
+        change_values(&mut holdings.subjects, id, |values| values.capped = Some(at));
     }
 
     fn restored(&self, holdings: &mut Holdings, id: u32, floors: Floors) {
@@ -222,11 +252,9 @@ impl Holdings {
     }
 
     /// Records that a value of this time was dropped. Returns the time if it is the newest such time.
-    fn record_dropped(&mut self, id: u32, at: i64) -> Option<i64> {
-        if values(&self.subjects, id)?.capped.is_some_and(|capped| capped >= at) {
-            return None;
-        }
-        change_values(&mut self.subjects, id, |values| values.capped = Some(at))?;
+    pub(in crate::store::embedded) fn record_dropped(&mut self, id: u32, at: i64) -> Option<i64> {
+        let is_newest = self.kind.dropped(self, id).is_none_or(|dropped| dropped < at);
+        is_newest.then(|| self.kind.set_dropped(self, id, at))?;
         Some(at)
     }
 
@@ -237,10 +265,12 @@ impl Holdings {
         at: i64,
     ) -> Result<Option<i64>, OutOfRange> {
         let id = self.id_or_add(self.subjects.id(name), name)?;
-        Ok(match self.traits.kind {
-            Kind::Capped { .. } => self.record_dropped_counter(id, at),
-            _ => self.record_dropped(id, at),
-        })
+        Ok(self.record_dropped(id, at))
+    }
+
+    /// Returns the newest time of a value of a subject that was dropped.
+    pub(in crate::store::embedded) fn dropped(&self, name: HashedName) -> Option<i64> {
+        self.kind.dropped(self, self.subjects.id(name)?)
     }
 
     /// Adds to the number of values in a slot. Returns the change of the score.
@@ -254,41 +284,13 @@ impl Holdings {
         by
     }
 
-    /// Sets what is stored about a value. `None`, or a time before its floor, removes the value.
-    pub(in crate::store::embedded) fn restore_last_seen(
-        &mut self,
-        name: HashedName,
-        value: &str,
-        last_seen: Option<LastSeen>,
-        floors: Floors,
-    ) {
-        if let Kind::Capped { .. } = self.traits.kind {
-            return self.restore_day_count(name, value, last_seen, floors);
-        }
-        match last_seen.filter(|last_seen| last_seen.at >= floors.of(last_seen.retracted)) {
-            Some(last_seen) => {
-                if let Some(id) = self.restored_id(name) {
-                    change_values(&mut self.subjects, id, |values| values.set(value, last_seen));
-                }
-            }
-            None => {
-                let Some(id) = self.subjects.id(name) else { return };
-                change_values(&mut self.subjects, id, |values| values.remove(value));
-                self.remove_subject_if_empty(id);
-            }
-        }
-    }
-
     /// Sets the newest time of a dropped value, if the window contains it.
     pub(in crate::store::embedded) fn restore_capped(&mut self, name: HashedName, at: i64, floors: Floors) {
         if at < floors.seen {
             return;
         }
-        if let Kind::Capped { .. } = self.traits.kind {
-            return self.restore_dropped_counter(name, at);
-        }
         if let Some(id) = self.restored_id(name) {
-            change_values(&mut self.subjects, id, |values| values.capped = Some(at));
+            self.kind.set_dropped(self, id, at);
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) fn live_contents(data: &TrackData) -> Vec<Content> {
         values
             .extend(counters.iter().map(|counter| (counter.text().as_str().to_owned(), counter.at().millis(), false)));
         values.sort();
-        let capped = last_seen.and_then(|s| s.capped).or(holdings.dropped_counter(name));
+        let capped = holdings.dropped(name);
         let capped = capped.filter(|at| *at >= window.floor.millis());
         if let Some(most) = most {
             let sum = counters.iter().map(|counter| counted(counter.count, most)).sum();
