@@ -76,6 +76,11 @@ impl Counters {
         self.counts.iter().map(|((day, person), count)| DayCount { day: *day, person, count: *count })
     }
 
+    /// Returns whether each count is one that a counter can have.
+    pub fn fit(&self) -> bool {
+        self.counts.values().all(|count| (-DayCount::MOST..=DayCount::MOST).contains(count))
+    }
+
     /// Returns what the counters of each slot add.
     pub fn aggregates(&self, board: &BoardTrack) -> BTreeMap<Timestamp, Aggregate> {
         let Kind::Capped { most } = board.kind() else { panic!("a board without a cap") };

@@ -192,6 +192,9 @@ pub fn newest(past: &[Taken]) -> Option<&Taken> {
 
 /// Returns whether the content of a slot is within its bounds.
 pub fn fits(board: &BoardTrack, past: &[Taken], slot: Timestamp) -> bool {
+    if let Kind::Capped { .. } = board.kind() {
+        return Counters::after(board, past, slot).fit();
+    }
     let mut cell = Cell::default();
     for taken in past.iter().filter(|taken| taken.slot == slot) {
         cell.take(board.kind(), taken);
