@@ -33,7 +33,7 @@ pub(in crate::http) fn refuse_others(
     instead: &'static str,
     board: &Board,
 ) -> Result<(), ItemError> {
-    let wrong = fields.iter().find(|(field, raw)| !used.contains(field) && given(*raw).is_some());
+    let wrong = fields.iter().find(|(field, raw)| given(*raw).is_some() && !used.contains(field));
     let Some((field, _)) = wrong else { return Ok(()) };
     let detail = match &board.definition().cap {
         Some(_) => format!("a board with a cap uses '{instead}', the person, not '{field}'"),

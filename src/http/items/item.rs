@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -145,25 +144,19 @@ pub(in crate::http) fn skip_unknown<'a, A: MapAccess<'a>>(
     Ok(Some(UnexpectedField::Unknown(name.chars().take(64).collect())))
 }
 
-impl<'de, I: Item<'de>> Deserialize<'de> for Parsed<I> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ItemVisitor<I>(PhantomData<I>);
-        impl<'de, I: Item<'de>> Visitor<'de> for ItemVisitor<I> {
-            type Value = Parsed<I>;
+/// Fills the item in place: one that was returned would be copied by each level of the parser.
+impl<'de, I: Item<'de>> Visitor<'de> for &mut Parsed<I> {
+    type Value = ();
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "an object with {}", I::FIELDS.join(", "))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with {}", I::FIELDS.join(", "))
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed<I>, A::Error> {
-                let mut parsed = Parsed::<I>::default();
-                while let Some(FieldName(name)) = map.next_key()? {
-                    parsed.read_field(&name, &mut map)?;
-                }
-                Ok(parsed)
-            }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(FieldName(name)) = map.next_key()? {
+            self.read_field(&name, &mut map)?;
         }
-        deserializer.deserialize_map(ItemVisitor(PhantomData))
+        Ok(())
     }
 }
 

@@ -1,10 +1,11 @@
 //! JSON bodies with one item or a list of items.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::de::Read;
 use serde_json::value::RawValue;
 
 use super::field::visit_other_types;
@@ -24,7 +25,8 @@ pub(super) enum OneOrMany<'a, I> {
 
 /// Splits a body into its items.
 pub(super) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<OneOrMany<'a, I>, Problem> {
-    let parsed: Body<'a, I> = serde_json::from_slice(body).map_err(|error| {
+    let mut parsed = Body { single: Parsed::<I>::default(), list: None };
+    read(Deserializer::from_slice(body), &mut parsed).map_err(|error| {
         if error.is_data() { Problem::field("body", body::without_position(&error)) } else { body::malformed(&error) }
     })?;
     let list = I::LIST;
@@ -44,8 +46,9 @@ pub(super) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<OneOrMany<'a
 
 /// Parses an element of a list.
 pub(in crate::http) fn parse_element<'a, I: Item<'a>>(raw: &'a RawValue) -> Result<I, ItemError> {
-    match serde_json::from_str::<Parsed<I>>(raw.get()) {
-        Ok(parsed) => parsed.into_item(),
+    let mut parsed = Parsed::default();
+    match read(Deserializer::from_str(raw.get()), &mut parsed) {
+        Ok(()) => parsed.into_item(),
         Err(error) => Err(ItemError::structural(I::INVALID, "", body::without_position(&error))),
     }
 }
@@ -55,10 +58,17 @@ pub(in crate::http) fn parse_line<'a, I: Item<'a>>(line: NdjsonLine<'a>) -> Resu
     let NdjsonLine::Text(text) = line else {
         return Err(ItemError::structural(ItemCode::LineTooLong, "", "the line exceeds the maximum length"));
     };
-    match serde_json::from_slice::<Parsed<I>>(text) {
-        Ok(parsed) => parsed.into_item(),
+    let mut parsed = Parsed::default();
+    match read(Deserializer::from_slice(text), &mut parsed) {
+        Ok(()) => parsed.into_item(),
         Err(error) => Err(ItemError::structural(ItemCode::MalformedLine, "", error.to_string())),
     }
+}
+
+/// Reads a JSON object and nothing after it.
+fn read<'a, R: Read<'a>>(mut json: Deserializer<R>, object: impl Visitor<'a, Value = ()>) -> serde_json::Result<()> {
+    json.deserialize_map(object)?;
+    json.end()
 }
 
 /// A whole body: an item, or an object with a list of items.
@@ -66,6 +76,25 @@ struct Body<'a, I> {
     /// The single item, or the fields next to the list.
     single: Parsed<I>,
     list: Option<List<'a>>,
+}
+
+impl<'de, I: Item<'de>> Visitor<'de> for &mut Body<'de, I> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with {}, or {{\"{}\":[…]}}", I::FIELDS.join(", "), I::LIST)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(FieldName(name)) = map.next_key()? {
+            if name == I::LIST && self.list.is_none() {
+                self.list = Some(map.next_value()?);
+            } else {
+                self.single.read_field(&name, &mut map)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The value of the key of the list.
@@ -76,34 +105,8 @@ enum List<'a> {
     WrongType,
 }
 
-impl<'de, I: Item<'de>> Deserialize<'de> for Body<'de, I> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct BodyVisitor<I>(PhantomData<I>);
-        impl<'de, I: Item<'de>> Visitor<'de> for BodyVisitor<I> {
-            type Value = Body<'de, I>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "an object with {}, or {{\"{}\":[…]}}", I::FIELDS.join(", "), I::LIST)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body<'de, I>, A::Error> {
-                let mut body = Body { single: Parsed::default(), list: None };
-                while let Some(FieldName(name)) = map.next_key()? {
-                    if name == I::LIST && body.list.is_none() {
-                        body.list = Some(map.next_value()?);
-                    } else {
-                        body.single.read_field(&name, &mut map)?;
-                    }
-                }
-                Ok(body)
-            }
-        }
-        deserializer.deserialize_map(BodyVisitor(PhantomData))
-    }
-}
-
 impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Any;
         impl<'de> Visitor<'de> for Any {
             type Value = List<'de>;
