@@ -190,6 +190,37 @@ describe("the console", { concurrency: 4 }, () => {
     await page.getByRole("navigation", { name: "Windows" }).waitFor();
   }));
 
+  test("keys without a field are written as JSON, and a board shows all of its own", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    await visit(page, service, "define?name=fair");
+    await page.getByText("More: further windows").click();
+    await page.getByLabel("Slot: the step in which it rolls").fill("1d");
+    await page.getByLabel("over", { exact: true }).selectOption("7d");
+    await page.getByLabel("Slot: the step in which it rolls").fill("1d");
+    const others = page.getByLabel("Other keys of the definition, as JSON");
+    const define = page.getByRole("button", { name: "Define", exact: true });
+    for (const wrong of ["{", "[]", "3"]) {
+      await others.fill(wrong);
+      await page.locator(".error", { hasText: "An object is needed" }).waitFor();
+      await page.getByText("Not ready yet: see “Other keys of the definition, as JSON”.").waitFor();
+      assert.equal(await define.isDisabled(), true);
+    }
+    allow(REFUSED);
+    await others.fill('{"cap": {"per": "user_id", "most": 0, "every": "1d"}}');
+    await page.locator("[role=status]", { hasText: "'most': 0 is not a whole number from 1 to 1000000" }).waitFor();
+    const cap = { per: "user_id", most: 2, every: "1d" };
+    await others.fill(JSON.stringify({ cap, ranks: "ordinal" }));
+    await until(async () => !(await define.isDisabled()), "it can be defined");
+    await checkAccessibility(page);
+    await define.click();
+    await page.getByText("Definition", { exact: true }).click();
+    const shown = JSON.parse(await page.locator(".definition pre").textContent());
+    assert.deepEqual([shown.metric, shown.slot, shown.cap, shown.ranks], ["COUNT(7d, like, post_id)", "1d", cap, "ordinal"]);
+    const { exists, conflict } = await service.call("PUT", "/v1/boards/fair?dry_run=true", shown);
+    assert.deepEqual([exists, conflict ?? null], [true, null], "what is shown is the definition of the board");
+    await checkAccessibility(page);
+  }));
+
   test("errors of a definition stand where they are", inUtc({}, async ({ page, allow }) => {
     const service = await startService({ clock: CLOCK, config: BOARDS });
     allow(REFUSED);

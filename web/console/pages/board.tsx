@@ -7,6 +7,7 @@ import { formatted } from "../../widget/numbers.ts";
 import { boardPath, isAddressable } from "../api.ts";
 import { chosenOf, pageOf, readPath, subjectPage, titleOf, type Chosen } from "../chosen.ts";
 import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
+import { Definition } from "../definition.tsx";
 import { canDemo, FirstMinute, isDemo } from "../demo.tsx";
 import { Distribution } from "../distribution.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
@@ -178,6 +179,7 @@ export function Board({ name }: { name: string }) {
       </div>
       {isOne && <Distribution board={board} chosen={chosen} />}
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
+      <Definition board={board} />
       {canChange && may("manage", name) && <Closing board={board} onClosed={refresh} />}
       {canChange && may("manage", name) && board.ranked && <TierSettings board={name} />}
       {canChange && may("manage", name) && board && <ModeratedSubjects board={name} />}

@@ -51,7 +51,11 @@ const LABELS: Record<string, string> = {
   season: "Totals begin again",
   movement: "Lines show the rank of",
   attributes: "Attributes of subjects are those of the board",
+  others: "Other keys of the definition, as JSON",
 };
+
+/** Keys for which there is no box. */
+const EXAMPLE = '{"ties": "first", "ranks": "ordinal"}';
 
 /** The earlier times whose ranks lines can show. */
 const MOVEMENTS: Record<string, string> = {
@@ -83,6 +87,17 @@ function composed(operation: string, parts: { window: string; type: string; valu
   return `${operation}(${[parts.window, parts.type, ...fields].map((part) => part.trim()).join(", ")})`;
 }
 
+/** Returns the keys that are written as JSON; null if it is no object. */
+function keysOf(text: string): Record<string, unknown> | null {
+  if (text.trim() === "") return {};
+  try {
+    const keys: unknown = JSON.parse(text);
+    return typeof keys === "object" && keys !== null && !Array.isArray(keys) ? { ...keys } : null;
+  } catch {
+    return null;
+  }
+}
+
 export function Define() {
   if (may("manage")) return <Form />;
   return (
@@ -106,6 +121,7 @@ function Form() {
   const maxKeys = useSignal("");
   const movement = useSignal("");
   const keeper = useSignal("");
+  const others = useSignal("");
   const season = useSignal({ every: "", grace: "", archive: "" });
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<RolltopError | null>(null);
@@ -118,6 +134,7 @@ function Form() {
   const isAllTime = windowOf(metric) === "all";
   const { every, grace, archive } = season.value;
   const windows = further.value.split(",").map((one) => one.trim()).filter((one) => one !== "");
+  const otherKeys = keysOf(others.value);
   const body = {
     metric,
     ...(slot.value.trim() === "" ? {} : { slot: slot.value.trim() }),
@@ -134,6 +151,7 @@ function Form() {
     // A board with keys compares with no earlier time.
     ...(hasKeys || movement.value === "" ? {} : { movement: movement.value }),
     ...(keeper.value.trim() === "" ? {} : { attributes: keeper.value.trim() }),
+    ...otherKeys,
   };
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
@@ -142,6 +160,10 @@ function Form() {
   // Again when the service is lost or reached: nothing else on this page asks it.
   useEffect(() => {
     if (problem.value?.code === "unreachable") problem.value = null;
+    if (otherKeys === null) {
+      preview.value = problem.value = null;
+      return;
+    }
     const ending = new AbortController();
     const timer = setTimeout(async () => {
       try {
@@ -157,7 +179,7 @@ function Form() {
       clearTimeout(timer);
       ending.abort();
     };
-  }, [text, tried, isLost]);
+  }, [text, tried, isLost, otherKeys === null]);
 
   const define = async () => {
     isDefining.value = true;
@@ -181,7 +203,7 @@ function Form() {
   const chosen = OPERATIONS[operation.value];
   // The key may be for other boards.
   const isNameWrong = ["invalid_board_name", "forbidden"].includes(problem.value?.code ?? "");
-  const wrong = isNameWrong ? "name" : (problem.value?.problem?.field ?? "");
+  const wrong = otherKeys === null ? "others" : isNameWrong ? "name" : (problem.value?.problem?.field ?? "");
   const isPlaced = isNameWrong || wrong in LABELS;
   /** Returns what is wrong with a box. The service names the box first, which its place says here. */
   const errorOf = (key: string) => (wrong === key ? problem.value?.message.replace(/^'\w+': /, "") : undefined);
@@ -273,8 +295,8 @@ function Form() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season", "movement", "attributes"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
-          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}{!hasKeys && ", movement"}, attributes</summary>
+        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season", "movement", "attributes", "others"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
+          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}{!hasKeys && ", movement"}, attributes, others</summary>
           <fieldset>
             <legend class="hidden">More</legend>
             <Field label={<>Further windows, each with its slot, such as <code>1h/1m, 7d/6h, all</code></>} error={errorOf("windows")} isWide>
@@ -325,6 +347,11 @@ function Form() {
             <Field label={LABELS["attributes"]} error={errorOf("attributes")}>
               {(attributes) => <input {...attributes} {...CODE} placeholder="this one" value={keeper.value} onInput={(event) => (keeper.value = event.currentTarget.value)} />}
             </Field>
+            <Field label={LABELS["others"]} error={otherKeys === null ? `An object is needed, such as ${EXAMPLE}.` : undefined} isWide>
+              {(attributes) => (
+                <input {...attributes} {...CODE} placeholder={EXAMPLE} value={others.value} onInput={(event) => (others.value = event.currentTarget.value)} />
+              )}
+            </Field>
             {hasKeys && (
               <Field label={LABELS["max_keys"]} error={errorOf("max_keys")}>
                 {(attributes) => <input {...attributes} type="number" min="1" placeholder="1000000" value={maxKeys.value} onInput={(event) => (maxKeys.value = event.currentTarget.value)} />}
@@ -334,9 +361,9 @@ function Form() {
         </details>
         <div class="panel" role="status">
           {!isPlaced && <Notice problem={problem.value} />}
-          {problem.value && isPlaced && <p>Not ready yet: see “{isNameWrong ? "Name of the board" : LABELS[wrong]}”.</p>}
+          {isPlaced && <p>Not ready yet: see “{isNameWrong ? "Name of the board" : LABELS[wrong]}”.</p>}
           {preview.value && <Outcome preview={preview.value} named={name.value.trim() !== ""} />}
-          {!preview.value && !problem.value && <p>…</p>}
+          {!preview.value && !problem.value && !isPlaced && <p>…</p>}
         </div>
         <p class="actions">
           <button type="submit" class="main" disabled={!canDefine}>Define</button>
