@@ -199,8 +199,9 @@ impl<'a> Plan<'a> {
     ) -> Self {
         let mut plan = Plan::default();
         let increments = increments.into_iter();
+        let most = increments.size_hint().1;
         // A single increment, the most frequent request, has nothing to be added up with.
-        let singly = singly || increments.size_hint().1 == Some(1);
+        let singly = singly || most == Some(1);
         let placing = Placing { editions: board.editions(), windows, now, max_skew };
         // The entries to which amounts may be added.
         let mut open: HashMap<(Slots, Missed, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
@@ -235,6 +236,10 @@ impl<'a> Plan<'a> {
             let are_sums = are_sums && missed[0] != Some(NotCounted::TooLate);
             let sent = if are_sums { None } else { Some(increment) };
             if increment.id.is_none() && !singly && are_sums && takes_sums {
+                if open.capacity() == 0 {
+                    // Most items of a batch are for subjects of their own. A table that grows hashes each of them again.
+                    open.reserve(most.unwrap_or_default());
+                }
                 match open.entry((slots.clone(), missed, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
                         plan.entries[*found.get()].add(index, &sums);

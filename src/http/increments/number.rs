@@ -45,8 +45,17 @@ pub(in crate::http) fn refuse_others(
 /// Returns the field that the metric of the board uses, and refuses the others.
 pub(in crate::http) fn used<'a>(fields: &[Named<'a>], board: &Board) -> Result<Named<'a>, ItemError> {
     let used = board.kind().field();
-    refuse_others(fields, &[used], used, board)?;
-    Ok((used, fields.iter().find(|(field, _)| *field == used).and_then(|(_, raw)| *raw)))
+    let (mut value, mut has_others) = (None, false);
+    for (field, raw) in fields {
+        match *field == used {
+            true => value = *raw,
+            false => has_others |= given(*raw).is_some(),
+        }
+    }
+    if has_others {
+        refuse_others(fields, &[used], used, board)?;
+    }
+    Ok((used, value))
 }
 
 /// Returns the number of an amount with the second key of its item, which a board with `tie_break` needs and others do not
