@@ -76,7 +76,7 @@ pub enum AttributesError {
     #[error("a subject has at most {MAX_ATTRIBUTES} attributes")]
     TooMany,
     #[error(
-        "the attributes of a subject may have {MAX_ATTRIBUTES_BYTES} bytes as a JSON object, with what is there already"
+        "the attributes of a subject may have {MAX_ATTRIBUTES_BYTES} bytes as a JSON object, with those that a merge leaves"
     )]
     TooLong,
 }

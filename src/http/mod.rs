@@ -3,7 +3,7 @@
 //! The modules in layers. Each imports only from layers below its own, and none imports the store:
 //!
 //! ```text
-//! outermost    wraps the application
+//! outermost    wraps the application; early_answer
 //! router       builds the routes of the application; explorer
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
@@ -47,6 +47,7 @@ mod definition;
 mod delivery;
 mod distribution;
 mod document;
+mod early_answer;
 mod edition_changes;
 mod editions;
 mod evaluate;

@@ -11,6 +11,7 @@ use actix_web::{Error, HttpResponse};
 use futures_util::future::Either;
 
 use super::codes::Code;
+use super::early_answer::Held;
 use super::problem::Problem;
 use super::request_id::RequestId;
 
@@ -37,13 +38,13 @@ pub(super) fn prepare(data: &mut Extensions) {
 
 /// Wraps the whole application: `App::new().wrap_fn(http::outermost)`.
 pub fn outermost<S>(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     application: &S,
 ) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
 where
     S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
 {
-    let (refusal, is_last) = (refusal(&request), is_last(&request));
+    let (refusal, is_last, held) = (refusal(&request), is_last(&request), Held::of(&mut request));
     let response = match refusal {
         None => Either::Left(application.call(request)),
         // Made within the scope, because the response to a problem names the request.
@@ -60,7 +61,10 @@ where
             // The server would say what the newest request on the connection asks for, which may be one that follows.
             response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
         }
-        Ok(response)
+        Ok(match held {
+            Some(held) => held.until_sent(response),
+            None => response,
+        })
     }
 }
 

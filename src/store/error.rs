@@ -54,7 +54,7 @@ pub enum StoreError {
     ReadOnly { reason: String },
     /// The data has nearly reached the limit of the memory. Nothing of this call was done.
     #[error(
-        "the data has nearly reached memory_limit: new subjects, boards and values are refused until data expires, boards or subjects are removed, or the limit is raised"
+        "the data has nearly reached memory_limit: new subjects, boards, values and attributes are refused until data expires, boards or subjects are removed, or the limit is raised"
     )]
     MemoryFull,
     /// The first readings of the system clock after a start are ahead of the last recorded time by more than a window.

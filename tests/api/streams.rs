@@ -1,5 +1,7 @@
 //! Increments as a stream.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::stream;
 use reqwest::Body;
@@ -89,6 +91,24 @@ async fn a_stream_that_the_store_fails_says_how_many_lines_were_sent() {
     // Every other line is an increment; all of them up to the line have counted, and none was lost or doubled.
     assert_eq!(answer.body["accepted"].as_u64().unwrap(), through.div_ceil(2), "{answer:?}");
     assert!((1..=3_000).contains(&through), "{answer:?}");
+}
+
+/// A client that sends all before it reads must neither wait forever nor keep the connection.
+#[actix_web::test]
+async fn the_connection_of_a_refused_stream_is_closed_however_fast_its_client_sends() {
+    let site = Site::with_board("b").await;
+    for size in [300, 3_000, 16_000] {
+        site.switch.fail_after_writes(Fault::Unreachable, 3);
+        let mut stream = TcpStream::connect(("127.0.0.1", site.client.port)).await.unwrap();
+        let head = "POST /v1/boards/b/increments HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-ndjson\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let lines = "{\"subject\":\"a\"}\n".repeat(size);
+        let chunk = format!("{:x}\r\n{lines}\r\n", lines.len());
+        let sending = async { while stream.write_all(chunk.as_bytes()).await.is_ok() {} };
+        let ended = tokio::time::timeout(Duration::from_secs(60), sending).await;
+        assert!(ended.is_ok(), "{size}: the connection is neither read nor closed");
+    }
 }
 
 #[actix_web::test]

@@ -101,7 +101,13 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
         true => "",
         false => "; other subjects are hidden or frozen there",
     };
-    let attributes = if described == described_there { "" } else { "; subjects have other attributes there" };
+    let attributes = match (described, described_there) {
+        (None, None) => String::new(),
+        (Some((subjects, lines)), there) if there == Some((subjects, lines)) => {
+            format!("; the attributes of {subjects} subjects are the same")
+        }
+        _ => "; subjects have other attributes there".to_owned(),
+    };
     Ok(format!("{all} contents are the same at {}, and no scores differ from them{moderation}{attributes}", to.url()))
 }
 

@@ -5,7 +5,7 @@
 pub(in super::super) enum Level {
     /// Enough.
     Free,
-    /// Little: new subjects, boards and values are refused.
+    /// Little: new subjects, boards, values and attributes are refused.
     Scarce,
     /// None: everything that takes memory is refused.
     Full,

@@ -151,7 +151,7 @@ impl Memory {
         let level = self.level();
         let refused = match level {
             Level::Free => return None,
-            Level::Scarce => "new subjects, boards and values are refused",
+            Level::Scarce => "new subjects, boards, values and attributes are refused",
             Level::Full => "everything that takes memory is refused",
         };
         let cause = if self.resident_level() == level {
