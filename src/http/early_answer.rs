@@ -24,10 +24,12 @@ pub(super) struct Held(Rc<RefCell<Payload>>);
 impl Held {
     /// Returns the body of a request, if it is chunked. The request still has it.
     pub(super) fn of(request: &mut ServiceRequest) -> Option<Self> {
-        if !request.chunked().unwrap_or(false) {
+        let body = request.take_payload();
+        if matches!(body, Payload::None) || !request.chunked().unwrap_or(false) {
+            request.set_payload(body);
             return None;
         }
-        let held = Self(Rc::new(RefCell::new(request.take_payload())));
+        let held = Self(Rc::new(RefCell::new(body)));
         request.set_payload(Payload::Stream { payload: Box::pin(held.clone()) });
         Some(held)
     }
