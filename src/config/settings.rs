@@ -147,8 +147,8 @@ settings! {
     /// Trust the system clock at the start, even if it is far ahead of the last recorded time
     #[arg(value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     trust_clock: (bool) = "false",
-    /// The memory in bytes that the data of the embedded store may take; near it new subjects, boards, values and attributes are
-    /// refused; 0 means 80 % of what the process may take, by its control groups and the machine
+    /// The memory in bytes that the data of the embedded store may take; near it new subjects, boards, values and
+    /// attributes are refused; 0 means 80 % of what the process may take, by its control groups and the machine
     #[arg(value_name = "BYTES")]
     memory_limit: (usize) = "0",
     /// The largest number of subjects of a ranked board in the embedded store; 0 for no limit

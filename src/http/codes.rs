@@ -294,9 +294,9 @@ request_codes! {
     /// The store refuses writes: its memory or disk is full, or an earlier write failed.
     StoreReadOnly = "store_read_only", SERVICE_UNAVAILABLE, "The store refuses writes",
         "Send the request again later. The operator should free memory or disk space.";
-    /// The data has nearly reached the limit of the memory (`memory_limit`). New subjects, boards, values and attributes are
-    /// refused, later everything that takes memory; what exists is read, changed and removed as before. Nothing was
-    /// counted (of a stream, nothing after `counted_through`); retry after `retry_after` seconds.
+    /// The data has nearly reached the limit of the memory (`memory_limit`). New subjects, boards, values and
+    /// attributes are refused, later everything that takes memory; what exists is read, changed and removed as before.
+    /// Nothing was counted (of a stream, nothing after `counted_through`); retry after `retry_after` seconds.
     MemoryFull = "memory_full", SERVICE_UNAVAILABLE, "The memory for data is full",
         "Send the request again later. The operator should remove boards or subjects, or raise memory_limit.";
     /// There are as many boards as `max_boards` allows; `limit` is their number.

@@ -101,12 +101,10 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
         true => "",
         false => "; other subjects are hidden or frozen there",
     };
-    let attributes = match (described, described_there) {
-        (None, None) => String::new(),
-        (Some((subjects, lines)), there) if there == Some((subjects, lines)) => {
-            format!("; the attributes of {subjects} subjects are the same")
-        }
-        _ => "; subjects have other attributes there".to_owned(),
+    let attributes = match described {
+        _ if described != described_there => "; subjects have other attributes there".to_owned(),
+        Some((subjects, _)) => format!("; the attributes of {subjects} subjects are the same"),
+        None => String::new(),
     };
     Ok(format!("{all} contents are the same at {}, and no scores differ from them{moderation}{attributes}", to.url()))
 }

@@ -33,29 +33,31 @@ pub(in crate::http) fn refuse_others(
     instead: &'static str,
     board: &Board,
 ) -> Result<(), ItemError> {
-    let wrong = fields.iter().find(|(field, raw)| given(*raw).is_some() && !used.contains(field));
-    let Some((field, _)) = wrong else { return Ok(()) };
-    let detail = match &board.definition().cap {
-        Some(_) => format!("a board with a cap uses '{instead}', the person, not '{field}'"),
-        None => format!("{} uses '{instead}', not '{field}'", board.definition().metric),
-    };
-    Err(ItemError::structural(ItemCode::UnknownField, field, detail).depending_on_board())
+    let wrong = fields.iter().find(|(field, raw)| !used.contains(field) && given(*raw).is_some());
+    wrong.map_or(Ok(()), |(field, _)| Err(unused(field, instead, board)))
 }
 
 /// Returns the field that the metric of the board uses, and refuses the others.
 pub(in crate::http) fn used<'a>(fields: &[Named<'a>], board: &Board) -> Result<Named<'a>, ItemError> {
     let used = board.kind().field();
-    let (mut value, mut has_others) = (None, false);
+    let mut value = None;
     for (field, raw) in fields {
-        match *field == used {
-            true => value = *raw,
-            false => has_others |= given(*raw).is_some(),
+        if *field == used {
+            value = *raw;
+        } else if given(*raw).is_some() {
+            return Err(unused(field, used, board));
         }
     }
-    if has_others {
-        refuse_others(fields, &[used], used, board)?;
-    }
     Ok((used, value))
+}
+
+/// Returns the error of a field that the metric of the board does not use.
+fn unused(field: &'static str, instead: &'static str, board: &Board) -> ItemError {
+    let detail = match &board.definition().cap {
+        Some(_) => format!("a board with a cap uses '{instead}', the person, not '{field}'"),
+        None => format!("{} uses '{instead}', not '{field}'", board.definition().metric),
+    };
+    ItemError::structural(ItemCode::UnknownField, field, detail).depending_on_board()
 }
 
 /// Returns the number of an amount with the second key of its item, which a board with `tie_break` needs and others do not
