@@ -194,7 +194,6 @@ describe("the console", { concurrency: 4 }, () => {
     const service = await startService({ clock: CLOCK, config: BOARDS });
     await visit(page, service, "define?name=fair");
     await page.getByText("More: further windows").click();
-    await page.getByLabel("Slot: the step in which it rolls").fill("1d");
     await page.getByLabel("over", { exact: true }).selectOption("7d");
     await page.getByLabel("Slot: the step in which it rolls").fill("1d");
     const others = page.getByLabel("Other keys of the definition, as JSON");

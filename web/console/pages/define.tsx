@@ -87,12 +87,12 @@ function composed(operation: string, parts: { window: string; type: string; valu
   return `${operation}(${[parts.window, parts.type, ...fields].map((part) => part.trim()).join(", ")})`;
 }
 
-/** Returns the keys that are written as JSON; null if it is no object. */
-function keysOf(text: string): Record<string, unknown> | null {
+/** Returns the object that is written as JSON, empty if nothing is; null if it is none. */
+function objectOf(text: string): Record<string, unknown> | null {
   if (text.trim() === "") return {};
   try {
-    const keys: unknown = JSON.parse(text);
-    return typeof keys === "object" && keys !== null && !Array.isArray(keys) ? { ...keys } : null;
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
   } catch {
     return null;
   }
@@ -134,7 +134,7 @@ function Form() {
   const isAllTime = windowOf(metric) === "all";
   const { every, grace, archive } = season.value;
   const windows = further.value.split(",").map((one) => one.trim()).filter((one) => one !== "");
-  const otherKeys = keysOf(others.value);
+  const otherKeys = objectOf(others.value);
   const body = {
     metric,
     ...(slot.value.trim() === "" ? {} : { slot: slot.value.trim() }),
@@ -153,14 +153,14 @@ function Form() {
     ...(keeper.value.trim() === "" ? {} : { attributes: keeper.value.trim() }),
     ...otherKeys,
   };
-  const text = JSON.stringify(body);
+  const text = otherKeys === null ? null : JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
   const tried = name.value.trim() === "" ? possibleName() : name.value.trim();
   const isLost = lostSince.value !== null;
   // Again when the service is lost or reached: nothing else on this page asks it.
   useEffect(() => {
     if (problem.value?.code === "unreachable") problem.value = null;
-    if (otherKeys === null) {
+    if (text === null) {
       preview.value = problem.value = null;
       return;
     }
@@ -179,7 +179,7 @@ function Form() {
       clearTimeout(timer);
       ending.abort();
     };
-  }, [text, tried, isLost, otherKeys === null]);
+  }, [text, tried, isLost]);
 
   const define = async () => {
     isDefining.value = true;
@@ -203,7 +203,7 @@ function Form() {
   const chosen = OPERATIONS[operation.value];
   // The key may be for other boards.
   const isNameWrong = ["invalid_board_name", "forbidden"].includes(problem.value?.code ?? "");
-  const wrong = otherKeys === null ? "others" : isNameWrong ? "name" : (problem.value?.problem?.field ?? "");
+  const wrong = text === null ? "others" : isNameWrong ? "name" : (problem.value?.problem?.field ?? "");
   const isPlaced = isNameWrong || wrong in LABELS;
   /** Returns what is wrong with a box. The service names the box first, which its place says here. */
   const errorOf = (key: string) => (wrong === key ? problem.value?.message.replace(/^'\w+': /, "") : undefined);
@@ -295,7 +295,7 @@ function Form() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season", "movement", "attributes", "others"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
+        <details open={isMore.value || (wrong in LABELS && !["metric", "slot"].includes(wrong))} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
           <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}{!hasKeys && ", movement"}, attributes, others</summary>
           <fieldset>
             <legend class="hidden">More</legend>
@@ -347,7 +347,7 @@ function Form() {
             <Field label={LABELS["attributes"]} error={errorOf("attributes")}>
               {(attributes) => <input {...attributes} {...CODE} placeholder="this one" value={keeper.value} onInput={(event) => (keeper.value = event.currentTarget.value)} />}
             </Field>
-            <Field label={LABELS["others"]} error={otherKeys === null ? `An object is needed, such as ${EXAMPLE}.` : undefined} isWide>
+            <Field label={LABELS["others"]} error={text === null ? `An object is needed, such as ${EXAMPLE}.` : errorOf("others")} isWide>
               {(attributes) => (
                 <input {...attributes} {...CODE} placeholder={EXAMPLE} value={others.value} onInput={(event) => (others.value = event.currentTarget.value)} />
               )}
