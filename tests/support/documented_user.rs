@@ -1,9 +1,9 @@
-//! The users that `docs/operating.md` says the service needs. Tests run with exactly their permissions, so that the
+//! The users that `docs/redis.md` says the service needs. Tests run with exactly their permissions, so that the
 //! document cannot differ from what the service uses.
 
 use crate::redis_server::RedisServer;
 
-const DOCUMENT: &str = include_str!("../../docs/operating.md");
+const DOCUMENT: &str = include_str!("../../docs/redis.md");
 
 /// Returns the rules of the user of a data server.
 pub fn rules() -> Vec<&'static str> {
@@ -17,7 +17,7 @@ pub fn rules_on_sentinels() -> Vec<&'static str> {
 }
 
 fn rules_of(begin: &str) -> Vec<&'static str> {
-    let (_, rest) = DOCUMENT.split_once(begin).unwrap_or_else(|| panic!("docs/operating.md has no {begin}"));
+    let (_, rest) = DOCUMENT.split_once(begin).unwrap_or_else(|| panic!("docs/redis.md has no {begin}"));
     let (rules, _) = rest.split_once('`').expect("the end of the command");
     rules.split_whitespace().collect()
 }

@@ -119,7 +119,7 @@ impl Health {
         });
         let findings = self.findings.lock();
         let held = |(name, reason): (&BoardName, &str)| {
-            format!("board '{name}' is held: {reason}; see docs/operating.md, then audit it with repair")
+            format!("board '{name}' is held: {reason}; see docs/redis.md, then audit it with repair")
         };
         let unwilling = |(at, Unwilling { reason, .. }): (&String, &Unwilling)| {
             format!(

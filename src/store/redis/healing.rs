@@ -212,7 +212,7 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
                 tracing::error!(
                     board = name.as_str(),
                     reason,
-                    "a board is held for an operator's decision after a restart of Redis; see docs/operating.md"
+                    "a board is held for an operator's decision after a restart of Redis; see docs/redis.md"
                 );
             }
         }

@@ -104,7 +104,7 @@ fn is_in_files(disk: &Simulated, text: &str) -> bool {
     ["log", "checkpoints", "ids"].into_iter().any(in_directory)
 }
 
-/// Tests what `docs/operating.md` says of erased names: they stand in files until the log continues in another segment,
+/// Tests what `docs/backups.md` says of erased names: they stand in files until the log continues in another segment,
 /// as after a start, and the boards are in newer checkpoints.
 #[tokio::test]
 async fn no_file_has_erased_names_after_a_restart_and_checkpoints() {
