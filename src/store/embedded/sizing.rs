@@ -31,7 +31,7 @@ const INDEX: usize = 10;
 /// The share of a leaf of the ranking that is in use after random updates, in hundredths.
 const FILLED: usize = 79;
 
-/// The largest measured number of bytes of an id: see `docs/data-model.md`. Ids are not stored as texts.
+/// The largest measured number of bytes of an id: see `docs/data-model-embedded.md`. Ids are not stored as texts.
 const ID: u64 = 37;
 
 /// Returns what the ids of this board cost.

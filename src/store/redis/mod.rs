@@ -1,8 +1,8 @@
 //! The store on Redis or Valkey. Instances hold no state, so any number of them can share one server.
 //!
 //! # Data structures
-//! `docs/data-model.md` lists all keys, the fields of `meta`, and the form of cells and totals; the module `keys` has
-//! the names. In short:
+//! `docs/data-model.md` lists all keys, `docs/data-model-redis.md` the fields of `meta`, and the form of cells and totals; the
+//! module `keys` has the names. In short:
 //!
 //! - The meta key of a board has its definition, head and floor, its version, and the last write operation of each
 //!   lane.
