@@ -1,4 +1,4 @@
-//! `rolltop-bench`: the measurements behind the numbers of `docs/performance.md`.
+//! `rolltop-bench`: the measurements behind the numbers of `docs/performance-figures.md`.
 //!
 //! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B B A), and
 //! reports medians and ratios, because absolute rates depend more on the machine than on the program. This process only

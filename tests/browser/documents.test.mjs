@@ -13,9 +13,11 @@ const BUILT = join(ROOT, "site/dist");
 const REPOSITORY = "https://repository.example/rolltop";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png" };
 /** The front page, a long one, and one of the API's reference. */
-const SHOWN = ["index.html", "promises.html", "reference/events.html"];
+const SHOWN = ["index.html", "architecture.html", "reference/events.html"];
 /** What a page may weigh without pictures, as it is transferred. */
-const BUDGET = 106_500;
+const BUDGET = 100_000;
+/** A page that grows with each change, and is not read to learn something. */
+const GROWING = "changelog.html";
 
 let site;
 
@@ -72,7 +74,7 @@ test("no page weighs more than the budget", (t) => {
   });
   weights.sort(([, a], [, b]) => b - a);
   for (const [path, weight] of weights.slice(0, 5)) t.diagnostic(`${path}: ${weight} bytes`);
-  assert.deepEqual(weights.filter(([, weight]) => weight > BUDGET), []);
+  assert.deepEqual(weights.filter(([path, weight]) => weight > BUDGET && path !== GROWING), []);
 });
 
 for (const path of SHOWN) {

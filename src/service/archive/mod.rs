@@ -31,7 +31,7 @@ use super::{Result, Service, ServiceError};
 use crate::board::{Board, BoardTrack, Percentile, Subject, Value};
 use crate::store::{self, Distribution, Lookup, Page, PageStart, Standing, Store, StoreError};
 
-/// The measured bytes of a line with a name of 12 bytes, its entry in the register included: see `docs/performance.md`.
+/// The measured bytes of a line with a name of 12 bytes, its entry in the register included: see `docs/performance-features.md`.
 pub(super) const LINE_BYTES: u64 = 25;
 
 /// The rankings of a store: those that it keeps itself, and those of packed periods. Each read is that of [`Store`] of the

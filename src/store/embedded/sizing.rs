@@ -13,7 +13,7 @@
 //! | COUNT_DISTINCT | values by text and time | [`last_seen`](super::last_seen) |
 //! | APPROX_COUNT_DISTINCT | a sketch a slot, and the merged one of a ranked board | [`subject_sketches`](super::subject_sketches) |
 //!
-//! A test compares the results with what a board's data takes, and `docs/performance.md` with the memory of the
+//! A test compares the results with what a board's data takes, and `docs/performance-figures.md` with the memory of the
 //! process.
 
 use super::groups::Groups;

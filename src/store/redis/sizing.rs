@@ -11,7 +11,7 @@
 //!
 //! The size is that of `used_memory`. `MEMORY USAGE` returns 8 bytes less for each entry of a table, because it does
 //! not know that the allocator rounds up. Valkey 8 and later take less: their tables have no separate entries. A test
-//! compares the results with a server, and `docs/performance.md` with 100,000 subjects.
+//! compares the results with a server, and `docs/performance-figures.md` with 100,000 subjects.
 
 use super::expiry;
 use super::id_buckets;
