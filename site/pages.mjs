@@ -55,13 +55,14 @@ export function sidebar(reference) {
   const groups = [];
   let group;
   for (const line of readFileSync(`${ROOT}docs/README.md`, "utf8").split("\n")) {
-    const heading = /^##+ (.*)/.exec(line);
-    if (heading) group = { text: heading[1], items: [] };
+    const [, marks, text] = /^(##+) (.*)/.exec(line) ?? [];
+    if (marks) group = { text, items: [] };
+    if (marks === "##") groups.push(group);
+    else if (marks) groups.at(-1).items.push(group);
     const item = /^- \[([^\]]+)\]\(([^)]+)\)/.exec(line);
     if (!item || !group) continue;
-    if (group.items.length === 0) groups.push(group);
     const link = resolve("docs/README.md", item[2]);
     group.items.push({ text: item[1], link, ...(link === "/reference/index.md" && reference.length > 0 && { collapsed: true, items: reference }) });
   }
-  return groups;
+  return groups.filter(({ items }) => items.length > 0);
 }

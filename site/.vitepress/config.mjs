@@ -72,6 +72,8 @@ export default defineConfig({
   vite: {
     // Pages are outside of this folder, where Vite finds no packages.
     resolve: { alias: { vue: `${ROOT}site/node_modules/vue` } },
+    // The pages of the console are no entries of this site.
+    optimizeDeps: { entries: [] },
     // Nothing here uses this part of Vue.
     define: { __VUE_OPTIONS_API__: "false" },
     server: { watch: { ignored: ["**/target/**"] } },

@@ -23,7 +23,8 @@ let site;
 
 before(async () => {
   const env = { ...process.env, ROLLTOP_SITE_REPOSITORY: REPOSITORY };
-  execFileSync("npm", ["--prefix", join(ROOT, "site"), "run", "--silent", "build"], { env, stdio: ["ignore", "ignore", "inherit"] });
+  // Tests beside this one have times to keep.
+  execFileSync("nice", ["npm", "--prefix", join(ROOT, "site"), "run", "--silent", "build"], { env, stdio: ["ignore", "ignore", "inherit"] });
   site = await startSite({
     "*": (request, response) => {
       const path = decodeURIComponent(new URL(request.url, "http://site").pathname).slice(1) || "index.html";
