@@ -27,10 +27,9 @@ const FURTHER = {
 
 /** Returns the path in the site of a file of the repository, and undefined of a file that is no page. */
 export function address(file) {
-  if (file === "docs/README.md") return "index.md";
   if (file === "site/reference/index.md" || file === "openapi/openapi.json") return "reference/index.md";
   if (file.startsWith("site/reference/")) return file.slice("site/".length);
-  if (/^docs\/[\w-]+\.md$/.test(file)) return file.slice("docs/".length);
+  if (/^docs\/.*\.md$/.test(file)) return file.slice("docs/".length).replace(/README\.md$/, "index.md");
   return FURTHER[file];
 }
 

@@ -49,7 +49,7 @@ export default defineConfig({
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `data:image/svg+xml;base64,${icon}` }]],
   base: process.env.ROLLTOP_SITE_BASE || "/",
   srcDir: "..",
-  srcExclude: ["{target,data,web,tests,src,fuzz}/**", "site/dist/**"],
+  srcExclude: ["{target,data,deploy,web,tests,src,fuzz,examples/!(site)}/**", "site/dist/**"],
   rewrites: (file) => address(file) ?? file,
   outDir: "dist",
   cacheDir: "node_modules/.cache",
