@@ -12,6 +12,7 @@ mod copy;
 mod define;
 mod definition;
 mod distribution;
+mod doctor;
 mod erase;
 mod export;
 mod format;
@@ -111,6 +112,8 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Check a configuration file, and print what is wrong, by line and key
     Check(check::CheckArgs),
+    /// Check the machine, the disk, Redis, keys and a running service, each with what to do
+    Doctor(doctor::DoctorArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
     /// Check that a running server is up (or with --ready that it is ready to serve), for container health checks
@@ -188,6 +191,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Rollover(args) => Ok(rollover::run(args).await?),
             Command::Audit(args) => Ok(audit::run(args).await?),
             Command::Check(args) => check::run(args),
+            Command::Doctor(args) => doctor::run(args).await,
             Command::Replay(args) => Ok(replay::run(args).await?),
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
             Command::Backup(args) => Ok(backup::run(args).await?),

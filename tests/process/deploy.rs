@@ -145,3 +145,15 @@ fn the_image_is_built_from_all_that_the_build_reads() {
     let members = metadata["packages"].as_array().unwrap().len();
     assert!(members >= 4, "{members} packages of {sent:?}");
 }
+
+#[test]
+fn each_alert_has_a_section_that_says_what_to_do() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let after = |file: &str, prefix: &str| -> BTreeSet<String> {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        text.lines().filter_map(|line| line.trim().strip_prefix(prefix)).map(str::to_owned).collect()
+    };
+    let alerts = after("deploy/alerts.yml", "- alert: ");
+    assert!(alerts.len() > 10, "{alerts:?}");
+    assert_eq!(alerts, after("docs/incidents.md", "### "));
+}

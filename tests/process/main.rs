@@ -38,6 +38,7 @@ mod crash;
 mod data;
 mod deploy;
 mod disks;
+mod doctor;
 mod expiring;
 mod exporting;
 mod harness;

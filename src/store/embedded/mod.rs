@@ -107,6 +107,7 @@ use self::clock::{Clock, ClockReading};
 use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
 use self::log_operations::LogOperations;
+pub use self::memory::available_memory;
 use self::memory::{Memory, MemoryShare};
 use self::rows::StoredRows;
 use self::storage::files::Files;

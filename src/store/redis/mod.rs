@@ -58,6 +58,7 @@ mod division;
 mod edition_tracks;
 mod editions;
 mod entries;
+mod examine;
 mod expiry;
 mod findings;
 mod hash_slot;
@@ -105,6 +106,7 @@ use async_trait::async_trait;
 use futures_util::future::{join_all, join3, try_join, try_join_all};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+pub use self::examine::{ServerReport, examine};
 use self::findings::Health;
 use self::keys::StoreKeys;
 use self::partitions::Parts;

@@ -57,6 +57,11 @@ impl Room {
     }
 }
 
+/// Returns the bytes that this process may take, of the machine and of its control groups, or `None` if nothing is known.
+pub fn available_memory() -> Option<usize> {
+    available::bytes(|path| std::fs::read_to_string(path).ok())
+}
+
 /// The memory of a store.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -72,7 +77,7 @@ impl Memory {
     /// Creates an account for a limit in bytes. If it is `None`, the limit is four fifths of what this process may take
     /// in all, or nothing limits it if that is unknown.
     pub(super) fn new(limit: Option<usize>) -> Arc<Self> {
-        let available = available::bytes(|path| std::fs::read_to_string(path).ok());
+        let available = available_memory();
         if let (Some(limit), Some(available)) = (limit, available)
             && limit > available
         {
