@@ -6,6 +6,7 @@ An entry that no example has is an error, so the list cannot grow old.
 NOT_RUN: list[tuple[str, str, str]] = [
     ("README.md", "tar -xzf rolltop-0.1.0-x86_64-unknown-linux-musl.tar.gz && cd rolltop-0.1.0-x86_64-unknown-linux-musl && ./rolltop", "deploy/packages/check does that"),
     ("docs/installing.md", "sudo apt-get install ./rolltop_0.1.0-1_amd64.deb", "deploy/packages/check does that"),
+    ("docs/installing.md", "sudo -u rolltop env ROLLTOP_DATA_DIR=/var/lib/rolltop/data ROLLTOP_BACKUP_DIR=/var/lib/rolltop/backups \\", "deploy/packages/check does that"),
     ("docs/installing.md", "tar -xzf rolltop-0.1.0-x86_64-unknown-linux-musl.tar.gz", "deploy/packages/check does that"),
     ("docs/installing.md", "docker run --name rolltop -p 127.0.0.1:8080:8080 -v rolltop:/var/lib/rolltop -e ROLLTOP_ANONYMOUS=all IMAGE", "it needs a container engine"),
     ("docs/installing.md", "brew install ./rolltop.rb", "it needs Homebrew"),

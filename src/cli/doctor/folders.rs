@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::fs::{FsWord, Mode, OFlags, open, statfs, statvfs};
+use rustix::fs::{Mode, OFlags, open, statfs, statvfs};
 use rustix::io::Errno;
 
 use crate::config::Config;
@@ -24,7 +24,7 @@ const SLOW_SYNC: Duration = Duration::from_millis(30);
 const OLD_BACKUP: Duration = Duration::from_secs(8 * 86_400);
 
 /// Kinds of file systems, by their magic numbers (statfs(2)), and what is wrong with them.
-const UNSUITABLE: [(FsWord, &str, &str); 6] = [
+const UNSUITABLE: [(i128, &str, &str); 6] = [
     (0x0102_1994, "tmpfs", "is in memory, and gone after a restart of the machine"),
     (0x794c_7630, "overlayfs", "is inside the container, and goes with it: mount a volume there"),
     (0x6969, "NFS", NETWORK),
@@ -46,10 +46,11 @@ pub(super) fn look(config: &Config) -> Vec<Finding> {
 fn look_at_data(disk: &mut Findings, folder: &Path, durability: Durability) {
     let shown = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let shown = shown.display();
-    let Some(existing) = existing(folder) else {
-        return disk.wrong(format!("{shown} cannot be made: no folder above it exists, or it may not be looked into"));
+    let existing = match existing(folder) {
+        Ok(existing) => existing,
+        Err(why) => return disk.wrong(format!("{shown} cannot be made: {why}")),
     };
-    let will_be = if existing == folder { "" } else { " will be made;" };
+    let will_be = if folder.is_dir() { "" } else { " will be made;" };
     let free = match statvfs(&existing) {
         Ok(system) => system.f_bavail.saturating_mul(system.f_frsize),
         Err(error) => return disk.wrong(format!("{shown} cannot be looked at: {error}")),
@@ -65,7 +66,7 @@ fn look_at_data(disk: &mut Findings, folder: &Path, durability: Durability) {
     let says_sync = sync.map_or(String::new(), |sync| format!(", a sync takes {:.1} ms", sync.as_secs_f64() * 1_000.0));
     disk.good(format!("{shown}:{will_be} it can be written to, {} are free{says_sync}", size(free)));
 
-    if let Some((_, name, why)) = statfs(&existing).ok().and_then(|found| unsuitable(found.f_type)) {
+    if let Some((_, name, why)) = statfs(&existing).ok().and_then(|found| unsuitable(found.f_type.into())) {
         disk.warning(format!("{shown} ({name}) {why}"));
     }
     // A checkpoint is written before the one that it replaces is removed.
@@ -92,18 +93,15 @@ fn look_at_data(disk: &mut Findings, folder: &Path, durability: Durability) {
     }
 }
 
-fn unsuitable(kind: FsWord) -> Option<(FsWord, &'static str, &'static str)> {
+fn unsuitable(kind: i128) -> Option<(i128, &'static str, &'static str)> {
     UNSUITABLE.into_iter().find(|(magic, ..)| *magic == kind)
 }
 
-/// Returns the folder, or the nearest one above it that exists.
-fn existing(folder: &Path) -> Option<PathBuf> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+/// Returns the folder, or the nearest one above it that exists. If that is not a folder, returns why.
+fn existing(folder: &Path) -> Result<PathBuf, String> {
     let from_here = Path::new(".").join(folder);
-    if folder.is_dir() {
-        return Some(folder.to_owned());
-    }
-    from_here.ancestors().find(|above| above.is_dir()).map(Path::to_owned)
+    let found = from_here.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    if found.is_dir() { Ok(found.to_owned()) } else { Err(format!("{} is not a folder", found.display())) }
 }
 
 /// Returns the bytes of the files in a folder and in those below it. What cannot be read counts nothing.
@@ -188,8 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_the_folder_is_wrong() {
+    fn a_file_in_the_place_of_the_folder_is_wrong_and_so_is_a_folder_of_others() {
         let findings = data(Path::new("/proc/version/data"), Durability::default());
+        assert!(has(&findings, Level::Wrong, "/proc/version is not a folder"), "{findings:?}");
+        let findings = data(Path::new("/proc/data"), Durability::default());
         assert!(has(&findings, Level::Wrong, "cannot be written to"), "{findings:?}");
     }
 
