@@ -142,9 +142,7 @@ fn look_at_backups(backups: &mut Findings, folder: Option<&Path>, now: SystemTim
             .warning("backup_dir is not set, so no backups can be made: set it, and call `rolltop backup` each night");
     };
     let shown = folder.display();
-    if let Err(error) =
-        existing(folder).ok_or(std::io::ErrorKind::NotFound.into()).and_then(|there| time_of_sync(&there))
-    {
+    if let Err(error) = existing(folder).and_then(|there| time_of_sync(&there).map_err(|error| error.to_string())) {
         return backups
             .wrong(format!("{shown} cannot be written to: {error}; make the folder that of the service's user"));
     }
