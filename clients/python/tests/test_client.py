@@ -57,6 +57,16 @@ class Calls(unittest.TestCase):
         board.define({"metric": metric, "slot": "1h", **more})
         return board
 
+    def test_a_second_key_orders_equal_scores(self) -> None:
+        board = self.board("SUM(24h, answer, points, player)", tie_break={"most": 1000, "order": "asc"})
+        board.add("ann", 10, tie_break=12)
+        board.add("bob", 10, tie_break=10)
+        self.client.flush()
+        self.assertEqual([(line["subject"], line["tie"]) for line in board.top()["items"]], [("bob", 10), ("ann", 12)])
+        for wrong in (1.5, "1", True):
+            with self.assertRaisesRegex(TypeError, "tie_break must be a whole number"):
+                board.add("ann", 10, tie_break=wrong)
+
     def test_items_are_counted_in_the_background(self) -> None:
         board = self.board()
         for _ in range(3):

@@ -164,6 +164,10 @@ def _checked(name: str, value: Any) -> object:
         return value if isinstance(value, float) else number
     if name == "retract" and isinstance(value, bool):
         return value
+    if name == "tie_break":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"tie_break must be a whole number, not {type(value).__name__}")
+        return value
     if name == "attributes":
         print_attributes(value)
         return dict(value)
