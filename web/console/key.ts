@@ -65,10 +65,19 @@ function allows({ scopes }: Grant, scope: Scope): boolean {
   return scopes.includes(scope) || scopes.includes("admin") || (scope === "view" && scopes.includes("read"));
 }
 
+function allowsOn(grant: Grant, scope: Scope, board: string | undefined): boolean {
+  const isIn = (pattern: string) => (pattern.endsWith("*") ? board?.startsWith(pattern.slice(0, -1)) : board === pattern);
+  return allows(grant, scope) && (board === undefined || grant.boards.some(isIn));
+}
+
 /** Returns whether requests of this page may do something, to a board if one is given. */
 export function may(scope: Scope, board?: string): boolean {
-  const isIn = (pattern: string) => (pattern.endsWith("*") ? board?.startsWith(pattern.slice(0, -1)) : board === pattern);
-  return allows(grant.value, scope) && (board === undefined || grant.value.boards.some(isIn));
+  return allowsOn(grant.value, scope, board);
+}
+
+/** Returns whether callers without a key may do something to a board. */
+export function anybodyMay(scope: Scope, board: string): boolean {
+  return allowsOn(anonymous, scope, board);
 }
 
 /** Returns whether the console shows anything without a key. */

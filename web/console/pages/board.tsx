@@ -290,11 +290,11 @@ function Window({ board, status, length, isOfAll }: WindowProps) {
 
 /** Says how to count something. */
 function NothingYet({ board, by }: { board: BoardStatus; by: string | null }) {
-  const event = exampleEvent(board.metric, by, board.tie_break ? (board.tie_break.field ?? "tie_break") : null);
+  const event = exampleEvent(board, by);
   return (
     <Empty title="Nothing has been counted in this window yet">
       {event
-        ? <><p>Post an event, and it appears here:</p><Command>{postCommand(event)}</Command></>
+        ? <><p>Post an event, and it appears here:</p><Command>{postCommand("v1/events", event, board.board)}</Command></>
         : <p>Post events of its type: see <a href={API}>the API</a>.</p>}
     </Empty>
   );
