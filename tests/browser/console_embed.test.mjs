@@ -1,13 +1,24 @@
-// Tests of what the console shows to copy: what is posted to an empty board. It is run as it is.
+// Tests of what the console shows to copy: what is posted to an empty board, and how a board is used in a page, from a
+// command line and in programs. What is shown is run as it is.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { describe, test } from "node:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { inUtc, visit } from "./console.mjs";
-import { startService } from "./harness.mjs";
+import { checkAccessibility, ROOT, startService, startSite, until } from "./harness.mjs";
+import { ADMIN, REFUSED, startWithKeys } from "./keys.mjs";
 
 const run = promisify(execFile);
+const { buildSync } = createRequire(join(ROOT, "web/package.json"))("esbuild");
+
+const folder = mkdtempSync(join(tmpdir(), "rolltop-embed-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
 /** Boards of many kinds, each with event types of its own, and the key of the ranking whose page is visited. */
 const KINDS = {
   count: ['metric = "COUNT(24h, e1, post-id)"', 'slot = "1h"'],
@@ -38,12 +49,50 @@ const PAGES = [
   ["tabs", { window: "7d" }],
 ];
 
+/** The boards whose programs and tags are run: those of one shape differ in names only. */
+const RUN = ["count", "sum", "mean", "distinct", "capped", "second", "keys", "keys-two", "tabs", "unranked"];
+
 const pathOf = (name, query) => `boards/${encodeURIComponent(name)}?${new URLSearchParams(query)}`;
 
 /** Runs commands in a shell, and returns what they print. */
 async function shell(text, env = {}) {
   const quiet = text.replaceAll("curl ", "curl -sS --noproxy '*' ");
   return (await run("bash", ["-ec", quiet], { env: { ...process.env, ...env } })).stdout;
+}
+
+/** Runs a program against the sources of the client for TypeScript. */
+async function typeScript(text) {
+  const outfile = join(folder, `${Math.random()}.mjs`);
+  const alias = { rolltop: join(ROOT, "clients/typescript/src/index.ts") };
+  const stdin = { contents: text, resolveDir: ROOT, loader: "ts" };
+  buildSync({ stdin, alias, outfile, bundle: true, format: "esm", platform: "node", logLevel: "silent" });
+  return (await run(process.execPath, [outfile])).stdout;
+}
+
+/** Runs a program against the sources of the client for Python, or only compiles it where what that needs is not installed. */
+async function python(text, t) {
+  const file = join(folder, `${Math.random()}.py`);
+  writeFileSync(file, text);
+  const hasClient = await run("python3", ["-c", "import httpx2"]).then(() => true, () => false);
+  if (!hasClient) {
+    t.diagnostic("without httpx2 for Python its text is compiled, and not run");
+    await run("python3", ["-m", "py_compile", file]);
+    return null;
+  }
+  return (await run("python3", [file], { env: { ...process.env, PYTHONPATH: join(ROOT, "clients/python/src") } })).stdout;
+}
+
+/** Opens the panel, and returns its texts by language. */
+async function textsOf(page) {
+  const panel = page.locator("details.embed");
+  if (!(await panel.evaluate((details) => details.open))) await panel.locator("summary").click();
+  const texts = {};
+  for (const button of await panel.getByRole("group", { name: "Language" }).getByRole("button").all()) {
+    await button.click();
+    const name = await button.textContent();
+    texts[name] = await panel.getByRole("region", { name, exact: true }).textContent();
+  }
+  return texts;
 }
 
 describe("the console", () => {
@@ -59,4 +108,92 @@ describe("the console", () => {
       if (!name.startsWith("keys") || query.by) await page.locator(".ranking li").waitFor();
     }
   }));
+
+  test("the texts for a page, a command line and programs work, for boards of all kinds", inUtc({}, async ({ page, context, t }) => {
+    let html = "";
+    const site = await startSite({ "/": (_, response) => response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html) });
+    const service = await startService({ config: CONFIG, origins: [site.base] });
+    const other = await context.newPage();
+    for (const [name, query] of PAGES) {
+      await visit(page, service, pathOf(name, query));
+      const panel = page.locator("details.embed");
+      await panel.waitFor();
+      const texts = await textsOf(page);
+      const expected = ["Web page", "curl", "TypeScript", "Python"].slice(name === "unranked" ? 1 : 0);
+      assert.deepEqual(Object.keys(texts), expected, name);
+
+      const answers = (await shell(texts.curl.replace("\n\n", "; echo\n\n"))).split("\n").filter((line) => line !== "");
+      const [receipt, read] = answers.map((line) => JSON.parse(line));
+      assert.deepEqual([receipt.accepted, receipt.rejected], [1, []], `${name}: ${texts.curl}`);
+      const subject = name === "unranked" ? read.subject : read.items[0].subject;
+      if (name === "unranked") assert.equal(read.value, 1, texts.curl);
+
+      // What the service makes of the fields of an event is what the increments name.
+      const event = page.locator(".empty").getByRole("region", { name: "Command" });
+      if (await event.isVisible()) await shell(await event.textContent());
+      if (name !== "unranked") {
+        const of = new URLSearchParams(read.by ? { by: read.by } : {});
+        assert.equal((await service.call("GET", `/v1/boards/${name}/rankings?${of}`)).total, 1, name);
+      }
+      if (!RUN.includes(name)) continue;
+
+      const [printed, inPython] = await Promise.all([typeScript(texts.TypeScript), python(texts.Python, t)]);
+      assert.match(printed, name === "unranked" ? /^1$/m : /rank: 1/, `${name}: ${texts.TypeScript}`);
+      if (inPython !== null) assert.match(inPython, name === "unranked" ? /^1$/m : /'rank': 1/, `${name}: ${texts.Python}`);
+      if (name === "unranked") continue;
+      html = `<!doctype html><title>A page</title>${texts["Web page"]}`;
+      await other.goto(site.base);
+      const board = other.locator("rolltop-board");
+      await until(async () => (await board.getAttribute("data-state")) === "live", `${name} is live: ${html}`);
+      const shown = await board.evaluate((element) => element.page.items.map((item) => item.subject));
+      assert.deepEqual(shown, [subject], `one subject was counted: ${html}`);
+    }
+  }));
+
+  test("where a key is needed, the texts take it from the environment", inUtc({}, async ({ page, allow }) => {
+    allow(REFUSED);
+    const service = await startWithKeys([]);
+    await visit(page, service, "boards/hot-posts");
+    await page.locator("form.key input").fill(ADMIN.text);
+    await page.locator("form.key input").press("Enter");
+    await page.locator("details.embed").waitFor();
+    const texts = await textsOf(page);
+    assert.ok(!JSON.stringify(texts).includes(ADMIN.text), "no text has the key");
+    const [receipt, read] = (await shell(texts.curl.replace("\n\n", "; echo\n\n"), { ROLLTOP_KEY: ADMIN.text })).split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual([receipt.accepted, read.items], [1, [{ rank: 1, subject: "post-1", score: 1 }]]);
+    assert.match(texts["Web page"], /key="rtp_…"/);
+    assert.match(texts.TypeScript, /key: process.env.ROLLTOP_KEY/);
+    assert.match(texts.Python, /os.environ\["ROLLTOP_KEY"\]/);
+  }));
+
+  for (const [device, scheme] of [["desktop", "light"], ["phone", "dark"], ["desktop", "dark"], ["phone", "light"]]) {
+    test(`how to use a board is open while it is empty, and copied with a button, on a ${scheme} ${device}`, inUtc({ device, scheme, context: { permissions: ["clipboard-read", "clipboard-write"] } }, async ({ page }) => {
+      const service = await startService({ config: CONFIG });
+      await visit(page, service, "boards/capped");
+      const panel = page.locator("details.embed");
+      const isOpen = () => panel.evaluate((details) => details.open);
+      await panel.waitFor();
+      assert.equal(await isOpen(), true);
+      await page.locator(".empty").waitFor();
+      for (const name of ["Web page", "Python", "TypeScript", "curl"]) {
+        await panel.getByRole("button", { name, exact: true }).click();
+        await checkAccessibility(page);
+        const picture = join(ROOT, `target/browser/embed-${name.replace(" ", "-")}-${device}-${scheme}.png`);
+        await page.screenshot({ path: picture, fullPage: true });
+      }
+      const text = await panel.getByRole("region", { name: "curl" }).textContent();
+      await panel.getByRole("button", { name: "Copy curl" }).click();
+      await panel.getByText("Copied", { exact: true }).waitFor();
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+      // What was opened stays open when the first item is counted.
+      await shell(text);
+      await page.locator(".ranking li").waitFor();
+      assert.equal(await isOpen(), true);
+      await visit(page, service, "");
+      await visit(page, service, "boards/capped");
+      await page.locator(".ranking li").waitFor();
+      assert.equal(await isOpen(), false);
+      assert.equal(await panel.evaluate((details) => [...details.querySelectorAll("button")].some((button) => button.checkVisibility())), false);
+    }));
+  }
 });

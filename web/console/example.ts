@@ -29,6 +29,12 @@ function samplesOf(argument: string): Sample[] {
   });
 }
 
+/** Returns the text of a subject, key or value that is made from an argument. */
+function textOf(argument: string): string {
+  const texts = samplesOf(argument).map(({ text }) => text);
+  return argument.startsWith("(") ? JSON.stringify(texts) : (texts[0] ?? "");
+}
+
 /** Returns the values of the fields of an event that lead to this key. */
 function valuesOf(key: string, fields: Sample[]): string[] {
   const [first] = fields;
@@ -82,6 +88,28 @@ export function exampleEvent(board: BoardStatus, key: string | null): object | n
   for (const number of numbers) fields[number] = 5;
   if (board.tie_break) fields[board.tie_break.field ?? "tie_break"] = 1;
   return { type, fields };
+}
+
+/** An increment of a board, as the API takes it. */
+export interface Increment {
+  subject: string;
+  by?: string;
+  amount?: number;
+  value?: string | number;
+  tie_break?: number;
+}
+
+/** Returns an increment that counts on a board, in the ranking of a key if its metric has `BY`. */
+export function exampleIncrement(board: BoardStatus, key: string | null): Increment {
+  const { name, subject, counted, by } = partsOf(board.metric);
+  const increment: Increment = { subject: textOf(subject) };
+  if (by !== null) increment.by = key ?? textOf(by);
+  if (counted !== null) increment.value = textOf(counted);
+  else if (board.cap) increment.value = textOf(board.cap.per);
+  else if (name === "SUM") increment.amount = 5;
+  else if (name !== "COUNT") increment.value = 5;
+  if (board.tie_break) increment.tie_break = 1;
+  return increment;
 }
 
 /** Returns the part of a command that sends a key, unless everybody may do this on the board. */

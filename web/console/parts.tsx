@@ -1,5 +1,6 @@
 // Small parts that several pages have.
 
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { RolltopError } from "../../clients/typescript/src/error.ts";
@@ -46,9 +47,33 @@ export function Empty({ title, children }: { title: ComponentChildren; children?
   );
 }
 
-/** A request for the command line. */
-export function Command({ children }: { children: string }) {
-  return <pre class="command" tabIndex={0} role="region" aria-label="Command"><code>{children}</code></pre>;
+/** Selects what is in an element, and copies it. Returns whether that was possible. */
+async function copy(element: Element): Promise<boolean> {
+  getSelection()?.selectAllChildren(element);
+  try {
+    await navigator.clipboard.writeText(element.textContent ?? "");
+    return true;
+  } catch {
+    // Browsers have a clipboard only in pages that came over TLS, or from this machine.
+    return document.execCommand("copy");
+  }
+}
+
+/** A text to copy, such as a request for the command line. */
+export function Command({ label = "Command", children }: { label?: string; children: string }) {
+  const text = useRef<HTMLElement>(null);
+  const said = useSignal("");
+  const onClick = async () => {
+    if (text.current) said.value = (await copy(text.current)) ? "Copied" : "Selected";
+    setTimeout(() => (said.value = ""), 2_000);
+  };
+  return (
+    <div class="command-box">
+      <pre class="command" tabIndex={0} role="region" aria-label={label}><code ref={text}>{children}</code></pre>
+      <span class="small" role="status">{said}</span>
+      <button type="button" onClick={onClick}>Copy<span class="hidden"> {label}</span></button>
+    </div>
+  );
 }
 
 const SAYS: Record<Connection, string> = { connecting: "connecting", live: "live", broken: "not live" };

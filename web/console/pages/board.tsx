@@ -10,6 +10,7 @@ import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
 import { Definition } from "../definition.tsx";
 import { canDemo, FirstMinute, isDemo } from "../demo.tsx";
 import { Distribution } from "../distribution.tsx";
+import { Embed } from "../embed.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
 import { may } from "../key.ts";
 import { useLive } from "../live.ts";
@@ -177,6 +178,7 @@ export function Board({ name }: { name: string }) {
         )}
         {hasSecond && <Successor board={board} chosen={isOne ? { ...chosen, window: null } : null} limit={limit} onChanged={refresh} />}
       </div>
+      <Embed key={titleOf(chosen)} board={board} chosen={chosen} />
       {isOne && <Distribution board={board} chosen={chosen} />}
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
       <Definition board={board} />
