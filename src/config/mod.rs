@@ -270,7 +270,18 @@ mod tests {
         assert_eq!(format!("{same:?}"), format!("{config:?}"));
         // Every commented-out board and rule must be valid.
         let examples = load(&switched_on(&format!("# {boards}"))).unwrap();
-        assert_eq!((examples.boards.len(), examples.rules.len()), (12, 1));
+        assert_eq!((examples.boards.len(), examples.rules.len()), (19, 1));
+    }
+
+    #[test]
+    fn the_built_in_file_explains_every_key_of_a_board_and_has_an_example_of_it() {
+        let (_, boards) = DEFAULT_FILE.split_once("# --- Boards").unwrap();
+        let (boards, _) = boards.split_once("# --- Rules").unwrap();
+        for key in Definition::KEYS {
+            assert!(boards.contains(&format!("\n#   {key} ")), "config/rolltop.toml does not explain '{key}'");
+            let is_example = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
+            assert!(boards.lines().any(is_example), "config/rolltop.toml has no example of '{key}'");
+        }
     }
 
     #[test]
