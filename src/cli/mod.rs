@@ -15,6 +15,7 @@ mod distribution;
 mod doctor;
 mod erase;
 mod export;
+mod first_steps;
 mod format;
 pub mod healthcheck;
 mod keys;

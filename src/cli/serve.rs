@@ -1,6 +1,6 @@
 //! `rolltop serve`: runs the service until it is stopped.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use crate::app::{Application, StartError};
@@ -9,6 +9,8 @@ use crate::http::ConsoleMode;
 use crate::{descriptors, telemetry};
 
 use super::CommandError;
+use super::first_steps::first_steps;
+use super::format::has_colors;
 use super::signals::{StopSignals, survive_file_size_limit};
 
 /// The configuration to serve with.
@@ -52,13 +54,18 @@ fn print_banner(config: &Config, application: &Application) {
         mode => format!("\n  console     {base}/ ({})", mode.as_str()),
     };
     let explorer = if config.explorer { format!("\n  Swagger UI  {base}/swagger-ui/") } else { String::new() };
-    let greeting = format!(
+    let mut greeting = format!(
         "rolltop {version} is running\n  API         {base}/v1/boards{console}{explorer}\n  \
          store       {store}\n  boards      {boards} from {source}\n",
         version = env!("CARGO_PKG_VERSION"),
         boards = config.boards.len(),
         source = config.source,
     );
+    if io::stdout().is_terminal() {
+        let program = std::env::args_os().next().unwrap_or_default();
+        greeting.push('\n');
+        greeting += &first_steps(config, &base, &program.to_string_lossy(), has_colors(&io::stdout()));
+    }
     // Standard output may be closed, or a file on a full disk. The service must run in any case.
-    let _ = std::io::stdout().write_all(greeting.as_bytes());
+    let _ = io::stdout().write_all(greeting.as_bytes());
 }

@@ -1,6 +1,7 @@
 //! Tests of exit codes and messages: 0 for success, 1 for failure, 2 for wrong usage or configuration. Each message
 //! names the cause and the remedy.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::redis_server::{Engine, RedisServer};
 use crate::running::{Running, program, serve};
+use crate::skipping::skipped;
 use crate::waiting::Wait;
 
 fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
@@ -175,4 +177,57 @@ fn a_reader_that_has_enough_ends_a_command_without_a_panic() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && said.is_empty(), "{:?} {said}", output.status);
+}
+
+/// Runs `rolltop serve` on a terminal, as its first user would, until Ctrl+C is pressed. Returns what the terminal shows.
+fn on_a_terminal(folder: &Path, no_color: bool) -> String {
+    const SPAWN: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let serve = serve(folder, &[]);
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", SPAWN]).arg(serve.get_program()).args(serve.get_args()).current_dir(folder);
+    for (name, value) in serve.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 starts");
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut shown = String::new();
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if line.contains("Ctrl+C") {
+            input.write_all(b"\x03").unwrap();
+        }
+        shown += &line;
+        shown.push('\n');
+    }
+    assert!(child.wait().unwrap().success(), "{shown}");
+    shown
+}
+
+#[test]
+fn the_first_steps_are_shown_on_a_terminal_only_and_work() {
+    if std::process::Command::new("python3").args(["-c", "import pty"]).status().is_ok_and(|status| status.success()) {
+        let folder = tempfile::tempdir().unwrap();
+        let shown = on_a_terminal(folder.path(), true);
+        let steps: Vec<_> = shown.lines().skip_while(|line| !line.starts_with("  Look ")).take(3).collect();
+        assert!(
+            steps[0].contains("http://127.0.0.1:") && steps[1].contains(" post hot-posts post-1 --url "),
+            "{shown}"
+        );
+        assert!(steps[2].ends_with("Ctrl+C") && !shown.contains("\x1b[1m"), "{shown}");
+        assert!(on_a_terminal(folder.path(), false).contains("\x1b[1mStop"), "{shown}");
+    } else {
+        skipped("python3 with the module pty, which makes terminals, is missing");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = serve(folder.path(), &[]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("  boards ")).expect("the last line of the greeting");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(lines.collect::<Vec<_>>(), Vec::<String>::new());
 }
