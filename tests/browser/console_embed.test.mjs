@@ -115,9 +115,14 @@ describe("the console", () => {
     const service = await startService({ config: CONFIG, origins: [site.base] });
     const other = await context.newPage();
     for (const [name, query] of PAGES) {
+      // A page behind another one draws once in a second.
+      await page.bringToFront();
       await visit(page, service, pathOf(name, query));
       const panel = page.locator("details.embed");
       await panel.waitFor();
+      // Nothing was counted in the ranking yet, unless it is another window of one.
+      const isNew = !["filtered", "unranked"].includes(name) && query.window === undefined;
+      const event = isNew ? await page.locator(".empty").getByRole("region", { name: "Command" }).textContent() : null;
       const texts = await textsOf(page);
       const expected = ["Web page", "curl", "TypeScript", "Python"].slice(name === "unranked" ? 1 : 0);
       assert.deepEqual(Object.keys(texts), expected, name);
@@ -129,8 +134,7 @@ describe("the console", () => {
       if (name === "unranked") assert.equal(read.value, 1, texts.curl);
 
       // What the service makes of the fields of an event is what the increments name.
-      const event = page.locator(".empty").getByRole("region", { name: "Command" });
-      if (await event.isVisible()) await shell(await event.textContent());
+      if (event !== null) await shell(event);
       if (name !== "unranked") {
         const of = new URLSearchParams(read.by ? { by: read.by } : {});
         assert.equal((await service.call("GET", `/v1/boards/${name}/rankings?${of}`)).total, 1, name);
@@ -142,6 +146,7 @@ describe("the console", () => {
       if (inPython !== null) assert.match(inPython, name === "unranked" ? /^1$/m : /'rank': 1/, `${name}: ${texts.Python}`);
       if (name === "unranked") continue;
       html = `<!doctype html><title>A page</title>${texts["Web page"]}`;
+      await other.bringToFront();
       await other.goto(site.base);
       const board = other.locator("rolltop-board");
       await until(async () => (await board.getAttribute("data-state")) === "live", `${name} is live: ${html}`);
