@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use super::{
     BoardPatterns, BoundedToken, Grant, ItemType, Key, KeyId, KeyKind, KeySecret, Pin, Scope, Scopes, SecretHash,
 };
-use crate::board::{BoardName, EventId, SourceName, Timestamp};
+use crate::board::{Board, BoardName, EventId, Kind, SourceName, Timestamp};
 
 /// Who a call comes from. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -72,6 +72,12 @@ pub enum Denial {
         "the token is for an item that counts once, and leaves '{field}' free, by which board '{board}' tells subjects apart"
     )]
     FreeSubject { board: BoardName, field: String },
+    /// The item of the token may be taken back, and counts on a board where that is not of one person alone.
+    #[error(
+        "the token is for an item that can be taken back, which needs COUNT_DISTINCT, and board '{0}' counts otherwise; name \
+         the boards in 'boards' of the token"
+    )]
+    NotDistinct(BoardName),
     /// The key was revoked, or has expired.
     #[error("the key was revoked or has expired")]
     Ended,
@@ -216,6 +222,21 @@ impl Caller {
             Some(field) => Err(self.denied(Denial::FreeSubject { board: board.clone(), field: field.to_owned() })),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether the caller has a token for an item that may be taken back.
+    pub fn takes_back(&self) -> bool {
+        self.pin().is_some_and(Pin::takes_back)
+    }
+
+    /// Returns an error if the caller has a token for an item that may be taken back, and the board does not count each value
+    /// once: there, taking back again and again would lower the score.
+    pub fn require_distinct(&self, board: &Board) -> Result<(), Denied> {
+        let is_distinct = || board.editions().iter().all(|edition| matches!(edition.kind(), Kind::Distinct));
+        if !self.takes_back() || is_distinct() {
+            return Ok(());
+        }
+        Err(self.denied(Denial::NotDistinct(board.name().clone())))
     }
 
     /// Returns an error if the token of the caller has expired at this time.

@@ -222,7 +222,7 @@ impl From<Denied> for Problem {
         };
         match denied.denial {
             Denial::Scope(scope) => problem.with("scope", scope.as_str()),
-            Denial::Board(board) => problem.with("board", board.as_str()),
+            Denial::Board(board) | Denial::NotDistinct(board) => problem.with("board", board.as_str()),
             Denial::FreeSubject { board, field } => problem.with("board", board.as_str()).with("field", field),
             Denial::Boards(boards) => problem.with("boards", boards.to_string()),
             Denial::Source(source) | Denial::Sender(source) => problem.with("source", source.as_str()),

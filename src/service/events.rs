@@ -93,10 +93,13 @@ impl Service {
         let (mut settled, mut is_counted) = (0, false);
         while settled < events.len() {
             let rest = &events[settled..];
-            let listed = self.registry.listed().await.map_err(|error| unless_counted(error.into(), is_counted))?;
+            let listed = self.listed_for(caller).await.map_err(|error| unless_counted(error, is_counted))?;
             let mut fan = Fan::new(caller, return_scores);
             let end = rest.iter().position(|event| !fan.gather(&listed.event_index, event)).unwrap_or(rest.len());
             fan.reached().try_for_each(|board| self.check_token(caller, board))?;
+            if caller.takes_back() {
+                fan.refusing().try_for_each(|board| caller.require_distinct(board))?;
+            }
             let sent = self.send(&mut fan, &rest[..end], listed).await;
             is_counted |= fan.is_counted;
             sent.map_err(|error| unless_counted(error, is_counted))?;
@@ -106,6 +109,17 @@ impl Service {
             }
         }
         Ok(())
+    }
+
+    /// Returns the boards by which the events of a caller are spread. If its token allows taking back, no board may count
+    /// otherwise than it is known to: then the store is asked first whether the list is still the same.
+    async fn listed_for(&self, caller: &Caller) -> Result<Listed> {
+        if !caller.takes_back() {
+            return Ok(self.registry.listed().await?);
+        }
+        let since = Instant::now();
+        let version = self.store.boards_version().await?;
+        Ok(self.registry.listed_at(version, since).await?)
     }
 
     /// Sends the collected batches to the store and records the results. Then does the same for boards that were

@@ -20,4 +20,5 @@ NOT_RUN: list[tuple[str, str, str]] = [
     ("docs/widget.md", 'document.addEventListener("rolltop-change", (event) => {', "the document of a browser"),
     ("docs/tokens.md", 'await fetch("https://rolltop.example/v1/events", { method: "POST", body: "{}",', "a page that has a token"),
     ("docs/tokens.md", 'const privateKey = await importPKCS8(await readFile("site.pem", "utf8"), "EdDSA");', "the package jose"),
+    ("docs/like-button.md", 'import { rolltop } from "rolltop";', "the document of a browser"),
 ]

@@ -16,6 +16,7 @@ export type {
   Definition,
   DefinitionPreview,
   Evaluations,
+  EventsReceipt,
   Event,
   Increment,
   Key,

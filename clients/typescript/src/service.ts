@@ -7,7 +7,7 @@ import { request } from "./http.ts";
 import { fieldsOf, itemText, textOf } from "./item.ts";
 import type { ItemOptions } from "./item.ts";
 import { knowsSources, parseExact } from "./json.ts";
-import type { Answers, Decimals, DefinedBoard, Evaluations, Query, Read, Time } from "./types.ts";
+import type { Answers, Decimals, DefinedBoard, Evaluations, EventsReceipt, Query, Read, Time } from "./types.ts";
 
 export interface Options<D extends Decimals = "number"> extends BatchOptions {
   /** The address of the service, such as `https://ranks.example`, perhaps with a path before `/v1`. */
@@ -155,6 +155,21 @@ export class Service<D extends Decimals = "number"> {
     const id = options.record ? (options.id ?? newId()) : undefined;
     const body = { [typeof rule === "string" ? "rule" : "rules"]: rule, fields, ...options, id };
     return this.call("POST", "/v1/evaluate", body, { signal, retries: this.#connection.retries });
+  }
+
+  /** Sends the event of a token, such as a like. A token that counts once, or that can be taken back, does no harm again. */
+  like(token: string, options: CallOptions = {}): Promise<EventsReceipt<D>> {
+    return this.#press(token, {}, options);
+  }
+
+  /** Takes back the event of a token that allows it (`"retract": true`), whether it was sent with this token or another one. */
+  unlike(token: string, options: CallOptions = {}): Promise<EventsReceipt<D>> {
+    return this.#press(token, { retract: true }, options);
+  }
+
+  #press(token: string, body: object, options: CallOptions): Promise<never> {
+    const connection = { ...this.#connection, secret: token };
+    return request(connection, "POST", "/v1/events", { ...options, body: JSON.stringify(body) }) as Promise<never>;
   }
 
   /** Sends any other request, with a body that is written as JSON, and returns the JSON of the answer. */

@@ -14,6 +14,8 @@ export interface Grant {
   range?: Record<string, readonly [smallest: number, largest: number]>;
   /** Whether the item counts once for each `jti`. */
   once?: boolean;
+  /** Whether the event may be taken back, too: for a like button, on boards of COUNT_DISTINCT. Not with `once`. */
+  retract?: boolean;
 }
 
 export interface SigningKey {

@@ -54,6 +54,7 @@ export type Rankings<D extends Decimals = "number"> = Read<Schemas["Rankings"], 
 export type Removal<D extends Decimals = "number"> = Read<Schemas["Removal"], D>;
 export type Answers<D extends Decimals = "number"> = Read<Schemas["Answers"], D>;
 export type Evaluations<D extends Decimals = "number"> = Read<Schemas["Evaluations"], D>;
+export type EventsReceipt<D extends Decimals = "number"> = Read<Schemas["EventsReceipt"], D>;
 /** A ranking that is followed: the first lines, without cursors. */
 export type LiveRanking<D extends Decimals = "number"> = Omit<Ranking<D>, "next" | "prev">;
 export type UnroundedRanking = Unrounded<LiveRanking>;

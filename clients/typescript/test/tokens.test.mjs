@@ -42,7 +42,7 @@ describe("tokens", () => {
     for (const [kid, kind] of Object.entries(KINDS)) {
       const [options, line] = await newKey(kid, kind);
       signers.set(kid, await tokenSigner(options));
-      config += `\n[[keys]]\nid = "${kid}"\nname = "k"\nkind = "signing"\n${line}\nscopes = ["view", "write"]\nboards = ["likes", "films"]\n`;
+      config += `\n[[keys]]\nid = "${kid}"\nname = "k"\nkind = "signing"\n${line}\nscopes = ["view", "write"]\nboards = ["likes", "films", "distinct"]\n`;
     }
     running = await Running.startWith(config);
     admin = rolltop({ url: running.url, key });
@@ -58,6 +58,32 @@ describe("tokens", () => {
 
   const holder = (token) => rolltop({ url: running.url, token });
   const like = (post) => ({ scopes: ["write"], event: { type: "like", fields: { post_id: post } }, once: true });
+
+  test("a like is given and taken back", async () => {
+    await admin.board("distinct").define({ metric: "COUNT_DISTINCT(24h, liked, post_id, user_id)", slot: "1h" });
+    const sign = signers.get("00000000000000a4");
+    const fields = (user) => ({ type: "liked", fields: { post_id: "p", user_id: user } });
+    const tokenOf = (user) => sign({ scopes: ["write"], boards: ["distinct"], event: fields(user), retract: true });
+    const service = rolltop({ url: running.url });
+    const [ann, bob] = [await tokenOf("ann"), await tokenOf("bob")];
+    const score = async () => (await admin.board("distinct").subject("p")).score;
+    for (const [press, expected] of [
+      [() => service.like(ann), 1],
+      [() => service.like(ann), 1],
+      [() => service.like(bob), 2],
+      [() => service.unlike(ann), 1],
+      [() => service.unlike(ann), 1],
+      [() => service.like(ann), 2],
+      [() => service.unlike(bob), 1],
+    ]) {
+      // In the same millisecond the one that takes back decides.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.equal((await press()).accepted, 1);
+      assert.equal(await score(), expected);
+    }
+    await assert.rejects(service.unlike(await sign(like("p"))), { status: 403, code: "forbidden" });
+    await assert.rejects(service.like("nonsense"), { status: 401 });
+  });
 
   for (const [kid, kind] of Object.entries(KINDS)) {
     test(`with a key of ${kind?.name ?? "HS256"}`, async () => {

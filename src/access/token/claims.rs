@@ -123,14 +123,21 @@ impl Own {
         let scopes = scopes.ok_or_else(|| wrong("needs 'scopes', a list of view and write"))?;
         let boards = members.take("boards").map(|raw| serde_json::from_str::<BoardPatterns>(raw.get()));
         let boards = boards.transpose().map_err(|_| wrong("has 'boards' that is no list of names and patterns"))?;
-        let is_once = match members.take("once").map(RawValue::get) {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(wrong("has 'once' that is neither true nor false")),
+        let mut flag = |name: &str| match members.take(name).map(RawValue::get) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(wrong(&format!("has '{name}' that is neither true nor false"))),
         };
+        let is_once = flag("once")?;
+        let takes_back = flag("retract")?;
         let pin = Pin::parse(members.take("event"), members.take("increment"), members.take("range")).map_err(wrong)?;
+        let pin = match pin {
+            Some(pin) if takes_back => Some(pin.taking_back().map_err(wrong)?),
+            None if takes_back => return Err(wrong("has 'retract' without 'event'")),
+            pin => pin,
+        };
         if let Some(unknown) = members.unknown() {
-            let known = "scopes, boards, event, increment, range, once";
+            let known = "scopes, boards, event, increment, range, once, retract";
             return Err(wrong(&format!("has the unknown member {unknown:?}; known are {known}")));
         }
         if scopes.allows(Scope::Write) != pin.is_some() {
@@ -138,6 +145,10 @@ impl Own {
         }
         if is_once && pin.is_none() {
             return Err(wrong("has 'once' without 'event' or 'increment'"));
+        }
+        if is_once && takes_back {
+            // What was taken back could not be given again.
+            return Err(wrong("has both 'once' and 'retract'"));
         }
         Ok(Self { scopes, boards, pin, is_once })
     }
@@ -238,6 +249,8 @@ mod tests {
             (json!({"scopes": ["view"], "boards": ["hot-*", "new"]}), (1, false, false)),
             (json!({"scopes": ["write"], "increment": increment, "once": true}), (1, true, true)),
             (json!({"scopes": ["view", "write"], "event": {"type": "like"}, "range": null}), (2, true, false)),
+            (json!({"scopes": ["write"], "event": {"type": "like"}, "retract": true, "once": false}), (1, true, false)),
+            (json!({"scopes": ["view"], "retract": false}), (1, false, false)),
         ] {
             assert_eq!(own(right.clone()), Ok(expected), "{right}");
         }
@@ -253,6 +266,11 @@ mod tests {
             json!({"scopes": ["view"], "increment": increment}),
             json!({"scopes": ["view"], "once": true}),
             json!({"scopes": ["view"], "once": 1}),
+            json!({"scopes": ["view"], "retract": true}),
+            json!({"scopes": ["write"], "event": {"type": "like"}, "retract": 1}),
+            json!({"scopes": ["write"], "event": {"type": "like"}, "retract": true, "once": true}),
+            json!({"scopes": ["write"], "event": {"type": "like"}, "retract": true, "range": {"user": [1, 9]}}),
+            json!({"scopes": ["write"], "increment": increment, "retract": true}),
             json!({"scopes": ["write"]}),
             json!({"scopes": ["write"], "event": {"type": "like"}, "increment": increment}),
             json!(["view"]),

@@ -46,6 +46,8 @@ pub struct Pin {
     event: Option<Box<str>>,
     /// The members of the increment, or the fields of the event.
     fields: Vec<(Box<str>, Value)>,
+    /// Whether the event may be taken back, too. Then no field is free.
+    takes_back: bool,
 }
 
 /// What a field may be.
@@ -133,7 +135,22 @@ impl Pin {
             let range = Range::read(raw).ok_or("has a range that is no list of a smallest and a largest number")?;
             known.push((Box::from(name), Value::Within(range)));
         }
-        Ok(Some(Self { event: kind, fields: known }))
+        Ok(Some(Self { event: kind, fields: known, takes_back: false }))
+    }
+
+    /// Returns the same pin, for an event that may be taken back, too.
+    pub(super) fn taking_back(self) -> Result<Self, &'static str> {
+        match &self.event {
+            None => Err("has 'retract' without 'event'"),
+            // A free field could name the like of another person.
+            Some(_) if self.free().next().is_some() => Err("has both 'retract' and 'range'"),
+            Some(_) => Ok(Self { takes_back: true, ..self }),
+        }
+    }
+
+    /// Returns whether the event may be taken back, too.
+    pub fn takes_back(&self) -> bool {
+        self.takes_back
     }
 
     /// Returns the kind of the item.
@@ -161,10 +178,16 @@ impl Pin {
             Some(raw) => Members::parse(raw.get()).ok_or_else(no_object)?,
             None => Members::default(),
         };
+        let retract = match self.takes_back.then(|| item.take("retract").map(RawValue::get)).flatten() {
+            None | Some("false") => "",
+            Some("true") => ",\"retract\":true",
+            Some(_) => return Err(PinError::new("retract", "'retract' must be true or false".to_owned())),
+        };
         if let Some((name, _)) = item.rest().next() {
             return Err(not_allowed(&name));
         }
-        Ok(format!("{{\"type\":{},\"fields\":{}}}", serde_json::Value::from(&**kind), self.complete_fields(fields)?))
+        let fields = self.complete_fields(fields)?;
+        Ok(format!("{{\"type\":{},\"fields\":{fields}{retract}}}", serde_json::Value::from(&**kind)))
     }
 
     /// Returns the JSON text of an object with all fields.
@@ -283,6 +306,42 @@ mod tests {
         ] {
             assert_eq!(complete(claim(), body), Err(field.to_owned()), "{body}");
         }
+    }
+
+    #[test]
+    fn an_event_may_be_taken_back_with_the_fields_that_are_fixed() {
+        let like = |fields: Json| json!({"event": {"type": "like", "fields": fields}});
+        let fixed = pin(&like(json!({"post": "p1", "user": "u7"}))).unwrap().taking_back().unwrap();
+        let complete = |body: &str| match fixed.complete(body.as_bytes()) {
+            Ok(text) => serde_json::from_str::<Json>(&text).map_err(|error| error.to_string()),
+            Err(error) => Err(error.field),
+        };
+        let given = json!({"type": "like", "fields": {"post": "p1", "user": "u7"}});
+        for body in ["", "{}", r#"{"retract":false}"#, r#"{"retract":null,"fields":{"user":"u7"}}"#] {
+            assert_eq!(complete(body).as_ref(), Ok(&given), "{body}");
+        }
+        let mut back = given.clone();
+        back["retract"] = json!(true);
+        assert_eq!(complete(r#"{"retract":true}"#).as_ref(), Ok(&back));
+        for (body, field) in [
+            (r#"{"retract":true,"at":"2026-01-01T00:00:00Z"}"#, "at"),
+            (r#"{"retract":true,"id":"x"}"#, "id"),
+            (r#"{"retract":true,"type":"share"}"#, "type"),
+            (r#"{"retract":true,"fields":{"user":"u8"}}"#, "user"),
+            (r#"{"retract":true,"fields":{"post":"p2"}}"#, "post"),
+            (r#"{"retract":true,"fields":{"more":1}}"#, "more"),
+            (r#"{"retract":true,"retract":true}"#, ""),
+            (r#"{"retract":"true"}"#, "retract"),
+            (r#"{"retract":1}"#, "retract"),
+            (r#"{"retract":[true]}"#, "retract"),
+            (r#"{"events":[{"retract":true}]}"#, "events"),
+            (r#"{"position":1,"retract":true}"#, "position"),
+        ] {
+            assert_eq!(complete(body), Err(field.to_owned()), "{body}");
+        }
+        let free = json!({"event": {"type": "like", "fields": {"post": "p1"}}, "range": {"user": [1, 9]}});
+        assert!(pin(&free).unwrap().taking_back().is_err());
+        assert!(pin(&json!({"increment": {"subject": "p1", "value": "u7"}})).unwrap().taking_back().is_err());
     }
 
     #[test]

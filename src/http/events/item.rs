@@ -81,14 +81,25 @@ impl EventItem<'_> {
         self.into_event_of_source()
     }
 
+    /// Does the same for the event of a token, which may be taken back and then has no time: it is that of the store.
+    pub(super) fn into_event_of_token(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
+        items::check_no_position(self.position)?;
+        self.validate()
+    }
+
     /// Does the same as [`into_event`](Self::into_event) for an event whose position was taken.
     fn into_event_of_source(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
+        let (event, nested) = self.validate()?;
+        items::check_retraction_time(event.retract, event.at)?;
+        Ok((event, nested))
+    }
+
+    fn validate(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
         let kind = parse_type(self.kind)?;
         let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;
         let id = self.id.id()?;
         let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
-        items::check_retraction_time(retract, at)?;
         Ok((Arc::new(Event { kind, fields, at, id, retract }), nested))
     }
 }

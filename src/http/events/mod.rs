@@ -141,7 +141,8 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
             let body = items::pinned::complete(&caller, body::read(incoming, &caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let mut parsed = ParsedItems::of_body(&body, EventItem::into_event)?;
+                let parse = if caller.takes_back() { EventItem::into_event_of_token } else { EventItem::into_event };
+                let mut parsed = ParsedItems::of_body(&body, parse)?;
                 limits.take(parsed.len())?;
                 parsed.add_ids(ids.as_ref(), id);
                 let is_single = parsed.is_single;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::outcome::{EventOutcome, OnBoard, Refusal, Taken};
 use crate::access::Caller;
-use crate::board::{Board, Change, Edition, Epoch, Event, Generation, Subject};
+use crate::board::{Board, Change, Edition, Epoch, Event, Generation, Kind, Subject};
 use crate::service::Result;
 use crate::service::event_index::EventIndex;
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
@@ -226,6 +226,12 @@ impl<'a> Fan<'a> {
         self.boards.iter().map(|gathered| &gathered.board)
     }
 
+    /// Returns the boards that refuse an event whatever the store says.
+    pub(super) fn refusing(&self) -> impl Iterator<Item = &Arc<Board>> {
+        let is_refused = |on: &&OnBoardSoFar| matches!(on.taken, Some(Taken::Refused(_)));
+        self.events.iter().flat_map(|event| &event.on).filter(is_refused).map(|on| &on.board)
+    }
+
     /// Takes the batches that have not been sent to the store yet.
     pub(super) fn take_batches(&mut self) -> Vec<(Arc<Board>, Batch)> {
         self.boards.iter_mut().map(|gathered| (gathered.board.clone(), std::mem::take(&mut gathered.batch))).collect()
@@ -342,7 +348,8 @@ fn change(edition: &Edition, event: &Event) -> Result<Option<(Subject, Change)>,
     if event.retract && !edition.takes_retractions() {
         return Err(Refusal::RetractionUnsupported);
     }
-    if event.retract && event.at.is_none() {
+    // Where the newest time decides, what is taken back now is whatever was counted before.
+    if event.retract && event.at.is_none() && !matches!(edition.kind(), Kind::Distinct) {
         return Err(Refusal::RetractionWithoutTime);
     }
     Ok(Some(contribution))

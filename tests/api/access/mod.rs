@@ -6,6 +6,7 @@ mod callers;
 mod keys;
 mod operations;
 mod rates;
+mod taken_back;
 mod tokens;
 
 use std::sync::Arc;
