@@ -69,9 +69,10 @@ impl Service {
         }
     }
 
-    /// Checks that the token of the caller, if it has one, is still valid, as its item may have taken long to arrive,
-    /// that an item that may be taken back is one of a board that counts each value once, and that an item that counts once does so on a board: from its first use on, the board remembers the id until
-    /// the token has expired. Otherwise the token could be used again.
+    /// Checks that the token of the caller, if it has one, is still valid, as its item may have taken long to arrive;
+    /// that an item that may be taken back is for a board that counts each value once; and that an item that counts once
+    /// does so on a board: from its first use on, the board remembers the id until the token has expired. Otherwise the
+    /// token could be used again.
     pub(super) fn check_token(&self, caller: &Caller, board: &Arc<Board>) -> Result<()> {
         let Some(until) = caller.token_until() else { return Ok(()) };
         let now = self.keys.now();
