@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::config::{Config, StoreChoice};
 use crate::store::embedded::available_memory;
 
-use super::{Finding, Findings, size};
+use super::finding::{Finding, Findings, size};
 
 /// The number of open files that a busy service needs.
 const MANY_FILES: u64 = 4_096;
@@ -102,7 +102,7 @@ fn look_at_zones(system: Option<&str>) -> Findings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::finding::Level;
     use super::*;
 
     fn only(findings: Findings) -> (Level, String) {

@@ -3,16 +3,17 @@
 //! It reads and measures; it defines nothing and opens no store. So it can be run before the first start, and beside a
 //! service that runs.
 
+mod finding;
 mod folders;
 mod machine;
 mod redis;
 mod service;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 
+use self::finding::{Finding, Findings, Level};
 use crate::config::{Config, Settings, StoreChoice};
 
 use super::CommandError;
@@ -27,65 +28,6 @@ pub(super) struct DoctorArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
-}
-
-/// What was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    Good,
-    /// The service runs, but not for long, not well, or not as one would think.
-    Warning,
-    /// The service does not start, or does not serve.
-    Wrong,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Level::Good => "ok",
-            Level::Warning => "warning",
-            Level::Wrong => "WRONG",
-        })
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Debug)]
-struct Finding {
-    level: Level,
-    /// What it is about, in one word.
-    about: &'static str,
-    /// What was found, and if that is not good what to do.
-    text: String,
-}
-
-/// The findings about one thing.
-#[derive(Debug)]
-struct Findings {
-    about: &'static str,
-    found: Vec<Finding>,
-}
-
-impl Findings {
-    fn about(about: &'static str) -> Self {
-        Self { about, found: Vec::new() }
-    }
-
-    fn add(&mut self, level: Level, text: impl Into<String>) {
-        self.found.push(Finding { level, about: self.about, text: text.into() });
-    }
-
-    fn good(&mut self, text: impl Into<String>) {
-        self.add(Level::Good, text);
-    }
-
-    fn warning(&mut self, text: impl Into<String>) {
-        self.add(Level::Warning, text);
-    }
-
-    fn wrong(&mut self, text: impl Into<String>) {
-        self.add(Level::Wrong, text);
-    }
 }
 
 pub(super) async fn run(args: DoctorArgs) -> Result<(), CommandError> {
@@ -114,25 +56,5 @@ pub(super) async fn run(args: DoctorArgs) -> Result<(), CommandError> {
         0 => Ok(say!("Nothing is wrong{warnings}.")?),
         1 => Err(CommandError::Failed(anyhow!("1 thing is wrong{warnings}"))),
         wrong => Err(CommandError::Failed(anyhow!("{wrong} things are wrong{warnings}"))),
-    }
-}
-
-/// Writes a number of bytes as people do.
-fn size(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB")];
-    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
-        None => format!("{} KiB", bytes / 1_024),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        let sizes: Vec<_> = [0, 1_536, 5 << 20, (3 << 30) / 2, 7 << 40].into_iter().map(size).collect();
-        assert_eq!(sizes, ["0 KiB", "1 KiB", "5.0 MiB", "1.5 GiB", "7.0 TiB"]);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::store::redis::{RedisOptions, ServerReport, examine};
 
-use super::{Finding, Findings, size};
+use super::finding::{Finding, Findings, size};
 
 /// The difference of two clocks from which on it matters, in milliseconds.
 const MUCH_AHEAD: i64 = 1_000;
@@ -67,7 +67,7 @@ fn judge(redis: &mut Findings, report: &ServerReport) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::finding::Level;
     use super::*;
 
     fn report() -> ServerReport {

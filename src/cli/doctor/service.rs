@@ -12,7 +12,7 @@ use crate::board::Timestamp;
 use crate::config::Config;
 use crate::tls::Tls;
 
-use super::{Finding, Findings};
+use super::finding::{Finding, Findings};
 
 /// The time to wait for a service.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -478,7 +478,6 @@ contract! {
         retracting::a_retraction_older_than_the_window_with_a_used_id_is_a_duplicate,
         retracting::a_retraction_with_an_id_counts_once,
         retracting::repeated_likes_and_retractions_count_each_user_once,
-        retracting::a_retraction_without_a_time_takes_back_what_was_counted_before,
         retracting::a_retraction_wins_over_a_sighting_at_the_same_time,
         retracting::a_late_sighting_does_not_restore_a_retracted_value,
         retracting::a_tombstone_expires_with_its_slot,

@@ -149,26 +149,6 @@ pub async fn repeated_likes_and_retractions_count_each_user_once(site: Site) {
     assert_eq!(site.ranking(&boards[0]).await, [(1, "post".to_owned(), 1)]);
 }
 
-pub async fn a_retraction_without_a_time_takes_back_what_was_counted_before(site: Site) {
-    let boards = site.both(LIKES, "1h").await;
-    for (minute, board) in ["30", "40"].into_iter().zip(&boards) {
-        // In an earlier slot, in the running one, ahead of the clock, and never.
-        let ahead = format!("2026-01-01T09:{minute}:01Z");
-        site.clock(&format!("2026-01-01T09:{minute}:00Z")).await;
-        site.count(board, vec![seen("post", "ann").at(EIGHT), seen("post", "bob").at(NINE), seen("post", "eve")]).await;
-        site.count(board, vec![seen("post", "max").at(&ahead)]).await;
-        site.clock(&format!("2026-01-01T09:{minute}:00.001Z")).await;
-        let back = |who: &str| seen("post", who).undone();
-        let items = vec![back("ann"), back("bob"), back("eve"), back("eve"), back("nobody"), back("max")];
-        let scores = site.score(board, items).await;
-        assert_eq!(scores, [counted(3), counted(2), counted(1), counted(1), counted(1), counted(1)]);
-        site.clock(&format!("2026-01-01T09:{minute}:02Z")).await;
-        assert_eq!(site.score(board, vec![back("max"), seen("post", "ann").at(NINE)]).await, [counted(0), counted(0)]);
-        assert_eq!(site.score(board, vec![seen("post", "ann").at(&ahead)]).await, [counted(1)]);
-    }
-    site.audit(&boards[0]).await;
-}
-
 pub async fn a_retraction_wins_over_a_sighting_at_the_same_time(site: Site) {
     for board in site.both(LIKES, "1h").await {
         site.count(&board, vec![seen("a", "u").at(EIGHT), seen("a", "u").at(EIGHT).undone()]).await;
