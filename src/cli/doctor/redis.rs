@@ -14,12 +14,7 @@ const FAR: Duration = Duration::from_millis(5);
 
 pub(super) async fn look(config: &Config, url: &str) -> Vec<Finding> {
     let mut redis = Findings::about("redis");
-    let options = RedisOptions {
-        ca: config.redis_ca.clone(),
-        prefix: config.redis_prefix.clone(),
-        ..RedisOptions::new(url.to_owned(), config.clock)
-    };
-    match examine(&options).await {
+    match examine(url, config.redis_ca.as_deref(), &config.redis_prefix, RedisOptions::PATIENCE).await {
         Ok(reports) => reports.iter().for_each(|report| judge(&mut redis, report)),
         Err(error) => redis.wrong(error.to_string()),
     }

@@ -1,12 +1,12 @@
 //! A look at the servers beside a service that uses them, or before one does: for `rolltop doctor`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{Value, cmd};
 use tokio::time::Instant;
 
-use super::RedisOptions;
 use super::boards::check_server;
 use super::keys::StoreKeys;
 use super::servers::{Channel, Node, ServerFailure, Servers};
@@ -38,15 +38,17 @@ pub struct ServerReport {
     pub ahead: i64,
 }
 
-/// Connects as a service with these options would, and asks every server (on a cluster, every master) about itself.
-/// Writes one key, that of health checks, which expires. Does not wait for servers that are not ready.
+/// Connects as a service would, with this address, CA file and prefix of keys, and asks every server (on a cluster, every
+/// master) about itself. Waits so long for an answer, and not for servers that are not ready. Writes one key, that of
+/// health checks, which expires.
 ///
-/// Returns the error with which a service would not start, such as [`Setup`](crate::store::StoreError::Setup) for a server that evicts keys.
-pub async fn examine(options: &RedisOptions) -> Result<Vec<ServerReport>> {
-    let servers = Servers::open(&options.url, options.ca.as_deref(), options.patience).await?;
+/// Returns the error with which a service would not start, such as [`Setup`](crate::store::StoreError::Setup) for a server
+/// that evicts keys.
+pub async fn examine(url: &str, ca: Option<&Path>, prefix: &str, patience: Duration) -> Result<Vec<ServerReport>> {
+    let servers = Servers::open(url, ca, patience).await?;
     check_server(&servers).await?;
     let mut set = cmd("SET");
-    set.arg(StoreKeys::new(&options.prefix).check()).arg("doctor").arg("PX").arg(60_000);
+    set.arg(StoreKeys::new(prefix).check()).arg("doctor").arg("PX").arg(60_000);
     servers.set(Channel::Calls, &set).await.map_err(|failure| servers.error(failure))?;
     let mut reports = Vec::new();
     for node in servers.nodes() {
